@@ -1,0 +1,93 @@
+"""The public shape of an encoded table: ordered attributes with their sizes."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TypeAlias
+
+from ppsyn.errors import ConfigError, SchemaError
+
+Clique: TypeAlias = tuple[str, ...]
+"""Attribute names in the domain's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One encoded column: codes 0 to size - 1."""
+
+    name: str
+    size: int
+    is_ordered: bool = True
+    """Whether neighbouring codes are neighbours in meaning."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The attributes of an encoded table, in the table's order."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse duplicate names and empty attributes."""
+        if not self.attributes:
+            raise SchemaError("Expected at least one attribute, got none.")
+        if len(self._by_name) != len(self.attributes):
+            raise SchemaError("Expected attribute names to differ from each other.")
+        for attribute in self.attributes:
+            if attribute.size < 1:
+                raise SchemaError(f"Expected attribute {attribute.name!r} to have at least one value.")
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
+    @cached_property
+    def rank(self) -> dict[str, int]:
+        """The position of each attribute."""
+        return {attribute.name: position for position, attribute in enumerate(self.attributes)}
+
+    @property
+    def names(self) -> Clique:
+        """All attribute names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def __getitem__(self, name: str) -> Attribute:
+        """Return the attribute called `name`."""
+        return self._by_name[name]
+
+    def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
+        """The sizes of the clique's attributes."""
+        return tuple(self._by_name[name].size for name in clique)
+
+    def size(self, clique: Iterable[str]) -> int:
+        """The number of cells of the clique's marginal."""
+        return math.prod(self.shape(clique))
+
+    def clique(self, names: Iterable[str]) -> Clique:
+        """Bring names into the domain's order, or say which is unknown or repeated."""
+        listed = tuple(names)
+        for name in listed:
+            if name not in self.rank:
+                raise ConfigError(f"Expected attributes of the table, got {name!r}; it has {', '.join(self.names)}.")
+        if len(set(listed)) != len(listed) or not listed:
+            raise ConfigError(f"Expected distinct attributes, got {listed!r}.")
+        return tuple(sorted(listed, key=self.rank.__getitem__))
+
+
+def downward_closure(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
+    """Every non-empty subset of the cliques, small ones first, in a fixed order."""
+    found = {
+        subset for clique in cliques for degree in range(1, len(clique) + 1) for subset in combinations(clique, degree)
+    }
+    return tuple(sorted(found, key=lambda clique: (len(clique), clique)))
+
+
+def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """The cliques that no other clique contains, largest first, in a fixed order."""
+    kept: list[Clique] = []
+    for clique in sorted(set(cliques), key=lambda clique: (-len(clique), clique)):
+        if not any(set(clique) <= set(other) for other in kept):
+            kept.append(clique)
+    return tuple(kept)

@@ -1,0 +1,1 @@
+"""The trusted core: everything that reads private counts or draws noise."""

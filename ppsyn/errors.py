@@ -1,0 +1,73 @@
+"""Errors a caller can act on.
+
+A message names public facts only: the field, the attribute, the rule and what to
+do. It never carries a value of the private table, nor how many rows are at fault.
+"""
+
+from fractions import Fraction
+
+
+class PPSynError(Exception):
+    """Base of everything a caller may catch."""
+
+
+class ConfigError(PPSynError):
+    """A setting that cannot be honoured; nothing was spent."""
+
+
+class SchemaError(PPSynError):
+    """A public schema that contradicts itself, or a column it does not describe."""
+
+
+class DomainRefusedError(PPSynError):
+    """A value outside the domain of a column whose policy is to refuse.
+
+    Stopping tells that such a value exists (PRIVACY.md, limit L2).
+
+    Attributes:
+        column: The column, a public name.
+        rule: What the schema demands of it.
+    """
+
+    def __init__(self, column: str, rule: str) -> None:
+        """Name the column and the rule, never the value."""
+        self.column, self.rule = column, rule
+        super().__init__(
+            f"Column {column!r} holds a value outside its domain: {rule}. Widen the domain, or set "
+            "`outside` to clip, other or null, which never stop a release."
+        )
+
+
+class ModelTooLargeError(PPSynError):
+    """The smallest possible model does not fit under the cap; nothing was spent.
+
+    Attributes:
+        needed_mb: The size of the smallest model of this domain.
+        cap_mb: The configured cap.
+    """
+
+    def __init__(self, needed_mb: float, cap_mb: float) -> None:
+        """Say how large the model would be and how large it may be."""
+        self.needed_mb, self.cap_mb = needed_mb, cap_mb
+        super().__init__(
+            f"The one-way model needs {needed_mb:.4g} MB and model_mb={cap_mb:g} allows less. "
+            "Raise model_mb, or give the largest attributes fewer bins."
+        )
+
+
+class BudgetExceededError(PPSynError):
+    """A spend that the budget does not cover; it was refused before any draw.
+
+    Attributes:
+        asked: What the spend would have cost, as zCDP rho.
+        left: What was left.
+    """
+
+    def __init__(self, asked: Fraction, left: Fraction) -> None:
+        """Say what was asked for and what is left."""
+        self.asked, self.left = asked, left
+        super().__init__(f"Expected 0 < rho <= {float(left):.6g} (what is left), got {float(asked):.6g}.")
+
+
+class InvariantError(PPSynError):
+    """A defect of this library: please report it."""

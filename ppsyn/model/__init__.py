@@ -1,0 +1,1 @@
+"""The graphical model: junction tree, fit, projection."""

@@ -1,0 +1,1 @@
+"""Ways to merge the cells of a marginal, from released values alone."""

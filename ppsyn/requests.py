@@ -1,0 +1,132 @@
+"""The closed set of questions the loop may ask and the answers it may get.
+
+The loop (`synthesizer`) and the trusted core (`dp`) meet here and nowhere else.
+Requests are functions of released values; answers are released values.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ppsyn.arrays import Floats, Ints
+from ppsyn.domain import Clique
+from ppsyn.errors import InvariantError
+from ppsyn.partition.cells import Partition
+
+GRID_BITS = 10
+"""Scores are whole multiples of 2**-GRID_BITS rows, so that they are exact (claim C2)."""
+
+GRID = 2**GRID_BITS
+
+_LARGEST = 2**62
+_SLACK = 1 + 2.0**-40
+"""Covers OpenDP's upward rounding of its privacy map, at 1e-12 of the scale."""
+
+
+def noise_scale(rho: Fraction, sensitivity: int) -> float:
+    """The noise scale that rho buys, rounded up.
+
+    sensitivity / sqrt(2 rho): the standard deviation of a Gaussian whose L2
+    sensitivity is `sensitivity`, and the scale of the Gumbel noise whose
+    exponential mechanism has epsilon = sqrt(8 rho). Claims C1 and C3.
+    """
+    scale = sensitivity / math.sqrt(2 * rho) * _SLACK
+    if not math.isfinite(scale) or 2 * rho * Fraction(scale) ** 2 < sensitivity**2:
+        raise InvariantError("The noise scale was not rounded up.")
+    return scale
+
+
+def to_grid(rows: Floats) -> Ints:
+    """Round expected rows to the score grid."""
+    units = np.rint(np.asarray(rows) * GRID)
+    if not np.all(np.abs(units) < _LARGEST / max(1, units.size)):
+        raise InvariantError("Expected counts too large for the score grid.")
+    return units.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """Ask for the noisy group counts of one marginal."""
+
+    clique: Clique
+    partition: Partition
+    rho: Fraction
+
+    def digest(self) -> str:
+        """A fingerprint of the question, for the ledger."""
+        return _digest("measure", self.clique, self.rho, self.partition.groups.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A marginal and a partition of it, as the model sees them.
+
+    Attributes:
+        expected: The model's group counts, in grid units.
+        penalty: What the noise of measuring it would cost, in grid units.
+    """
+
+    clique: Clique
+    partition: Partition
+    expected: Ints
+    penalty: int
+
+
+@dataclass(frozen=True, slots=True)
+class SelectRequest:
+    """Ask which candidate the model describes worst, net of its penalty."""
+
+    candidates: tuple[Candidate, ...]
+    rho: Fraction
+
+    def digest(self) -> str:
+        """A fingerprint of the question, for the ledger."""
+        hashed = hashlib.sha256()
+        for candidate in self.candidates:
+            hashed.update(repr((candidate.clique, candidate.penalty)).encode())
+            hashed.update(candidate.partition.groups.tobytes())
+            hashed.update(candidate.expected.tobytes())
+        return _digest("select", (), self.rho, hashed.digest())
+
+
+Request: TypeAlias = MeasureRequest | SelectRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Noisy group counts. `sigma` is the scale the noise was drawn at."""
+
+    noisy_counts: Ints
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The index of the chosen candidate."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The request was charged and its answer never arrived (a crash)."""
+
+
+Answer: TypeAlias = Measured | Selected | Lost
+
+
+class Curator(Protocol):
+    """The gate: the only object that reads private counts."""
+
+    def answer(self, request: Request) -> Answer:
+        """Check the budget, write the spend, draw, in that order."""
+        ...
+
+
+def _digest(kind: str, clique: Clique, rho: Fraction, body: bytes) -> str:
+    head = repr((kind, clique, rho.numerator, rho.denominator)).encode()
+    return hashlib.sha256(head + body).hexdigest()

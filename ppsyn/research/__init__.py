@@ -1,0 +1,1 @@
+"""Not private: for comparison only, out of reach of the release path."""

@@ -1,0 +1,1 @@
+"""The public inputs and outputs, as validated models."""
