@@ -7,6 +7,7 @@ import numpy as np
 
 from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.errors import InvariantError
+from ppsyn.jit import compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class Partition:
         """Refuse groups that are missing, empty or out of range."""
         if self.groups.ndim != 1 or self.groups.dtype != np.int32 or not 1 <= self.count <= self.groups.size:
             raise InvariantError("Expected a flat int32 vector of groups and 1 <= count <= cells.")
-        if self.groups.min() < 0 or np.bincount(self.groups, minlength=self.count).size != self.count:
+        if self.groups.min() < 0 or self.groups.max() >= self.count:
             raise InvariantError("Expected groups from 0 to count - 1.")
         if not np.bincount(self.groups, minlength=self.count).all():
             raise InvariantError("Expected every group to hold a cell.")
@@ -55,7 +56,7 @@ class Partition:
 
     def sum_expected(self, expected: Floats) -> Floats:
         """Group sums of a model's expected cell counts."""
-        return np.bincount(self.groups, weights=expected.ravel(), minlength=self.count)
+        return np.bincount(self.groups, weights=expected.ravel(), minlength=self.count).astype(np.float64, copy=False)
 
     def spread_evenly(self, group_counts: Floats) -> Floats:
         """The paper's Est: each group's count divided evenly over its cells."""
@@ -68,6 +69,35 @@ def finest(cells: int) -> Partition:
     return Partition(np.arange(cells, dtype=np.int32), cells)
 
 
+def number_groups(labels: Codes) -> Partition:
+    """Cells with the same label form a group; groups are numbered by their first cell.
+
+    So partitions with the same groups are equal, whatever their labels were.
+    Labels are not negative; a label need not be used.
+    """
+    groups, count = _number(labels)
+    return Partition(groups, count)
+
+
+@compiled
+def _number(labels: Codes) -> tuple[Codes, int]:
+    numbers = np.full(labels.max() + 1, -1, np.int32)
+    groups = np.empty_like(labels)
+    count = 0
+    for cell, label in enumerate(labels):
+        if numbers[label] < 0:
+            numbers[label] = count
+            count += 1
+        groups[cell] = numbers[label]
+    return groups, count
+
+
 def distinct(partitions: Iterable[Partition]) -> tuple[Partition, ...]:
     """The partitions without repeats, in order."""
     return tuple(dict.fromkeys(partitions))
+
+
+def equal_width(cells: int, most: int) -> Partition:
+    """Neighbouring cells in at most `most` groups of sizes as equal as can be."""
+    count = min(cells, most)
+    return Partition((np.arange(cells, dtype=np.int64) * count // cells).astype(np.int32), count)

@@ -1,0 +1,73 @@
+"""(epsilon, delta) and rho: the conversion between them, made once per release.
+
+Claim C7. rho-zCDP implies (epsilon, delta)-DP for every order alpha > 1 with
+
+    delta = exp((alpha - 1) (alpha rho - epsilon)) (1 - 1/alpha)^alpha / (alpha - 1)
+
+(Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
+NeurIPS 2020, Proposition 7 and its corollary for zCDP). Any order gives a valid
+bound, so an inexact search for the best one costs tightness, never validity.
+"""
+
+import math
+from fractions import Fraction
+
+from ppsyn.errors import ConfigError
+from ppsyn.shares import floored
+
+_HALVINGS = 200
+_MARGIN = 1e-10
+"""Relative margin that covers the floating-point error of the bound."""
+
+
+def log_delta(rho: float, epsilon: float) -> float:
+    """log of the smallest delta for which rho-zCDP is known to give (epsilon, delta)-DP."""
+    low, high = 0.0, 1.0  # alpha - 1
+    while _slope(high, rho, epsilon) < 0:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _slope(middle, rho, epsilon) < 0 else (low, middle)
+    return min(0.0, _log_bound(high, rho, epsilon))
+
+
+def _slope(excess: float, rho: float, epsilon: float) -> float:
+    """The derivative of the bound's logarithm in the order; it only ever rises."""
+    return (2 * excess + 1) * rho - epsilon + math.log(excess) - math.log1p(excess)
+
+
+def _log_bound(excess: float, rho: float, epsilon: float) -> float:
+    order = 1 + excess
+    return excess * (order * rho - epsilon) + order * (math.log(excess) - math.log(order)) - math.log(excess)
+
+
+def rho_from(epsilon: float, delta: float) -> Fraction:
+    """The largest rho, rounded down, whose zCDP guarantee gives (epsilon, delta)-DP."""
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"Expected epsilon={epsilon} to be positive and finite.")
+    if not 0 < delta < 1:
+        raise ConfigError(f"Expected delta={delta} to lie strictly between 0 and 1.")
+    low, high = 0.0, epsilon + 1
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if log_delta(middle, epsilon) <= math.log(delta) else (low, middle)
+    rho = floored(Fraction(low * (1 - _MARGIN)))
+    if rho <= 0:
+        raise ConfigError(f"Expected epsilon={epsilon} and delta={delta} to allow a budget; both are too small.")
+    return rho
+
+
+def epsilon_from(rho: Fraction, delta: float) -> float:
+    """The smallest epsilon, rounded up, for which rho-zCDP is known to give (epsilon, delta)-DP."""
+    if not 0 < delta < 1:
+        raise ConfigError(f"Expected delta={delta} to lie strictly between 0 and 1.")
+    spent = float(rho)
+    low, high = 0.0, 1.0
+    while log_delta(spent, high) > math.log(delta):
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if log_delta(spent, middle) <= math.log(delta) else (middle, high)
+    return high * (1 + _MARGIN)

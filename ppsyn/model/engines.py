@@ -1,0 +1,31 @@
+"""What can fit a model, by name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ppsyn.domain import Domain
+from ppsyn.model.fit import Effort, Fit, fit
+from ppsyn.model.graphical import GraphicalModel
+from ppsyn.model.program import Measurement
+
+
+class Engine(Protocol):
+    """Fits a model to measurements, starting from `warm`. Deterministic."""
+
+    def __call__(
+        self, domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort
+    ) -> Fit:
+        """Return the fitted model and how the fit went."""
+        ...
+
+
+def fit_with_mbi(
+    domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort
+) -> Fit:
+    """mbi's mirror descent: the reference. Compiles a program for every new set of cliques."""
+    from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import; only this engine needs it
+
+    return exchange.fit(domain, measurements, warm, effort)
+
+
+ENGINES: Mapping[str, Engine] = {"tree": fit, "mbi": fit_with_mbi}

@@ -1,0 +1,79 @@
+"""Fit the model to noisy measurements (the Private-PGM estimator)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ppsyn.arrays import Floats
+from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.model import kernel
+from ppsyn.model.graphical import GraphicalModel, flatten, node_beliefs, unfitted
+from ppsyn.model.program import Measurement, build
+from ppsyn.model.tree import junction_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard a fit tries.
+
+    Attributes:
+        iterations: Steps at most.
+        tolerance: Relative gain of a step below which the fit counts as stalled.
+    """
+
+    iterations: int
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted model and how the fit went."""
+
+    model: GraphicalModel
+    loss: float
+    iterations: int
+
+
+def estimate_total(measurements: Sequence[Measurement]) -> float:
+    """The number of rows, from all measurements by inverse variance; at least one."""
+    if not measurements:
+        return 1.0
+    weights = np.array([1 / (m.sigma**2 * m.partition.count) for m in measurements])
+    sums = np.array([float(m.noisy_counts.sum()) for m in measurements])
+    return max(1.0, float((weights * sums).sum() / weights.sum()))
+
+
+def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort) -> Fit:
+    """Minimise the weighted squared residuals over the model's distributions.
+
+    Deterministic: equal measurements, warm start and effort give equal bits.
+    """
+    if not measurements:
+        return Fit(unfitted(domain), 0.0, 0)
+    total = estimate_total(measurements)
+    cliques = maximal(m.clique for m in measurements)
+    tree = junction_tree(domain, cliques)
+    program = build(tree, cliques, measurements)
+    theta = _carried_over(domain, cliques, warm)
+    step = warm.step if warm is not None and warm.step > 0 else 1.0 / total
+    theta, values, loss, step, taken = kernel.descend(
+        program, theta, total, step, effort.iterations, effort.tolerance
+    )
+    potentials = _unflatten(domain, cliques, theta)
+    return Fit(GraphicalModel(domain, potentials, total, step, tree, node_beliefs(tree, values)), loss, taken)
+
+
+def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalModel | None) -> Floats:
+    """The warm model's potentials on the new cliques, each old one added to a clique that holds it."""
+    potentials = {clique: np.zeros(domain.shape(clique)) for clique in cliques}
+    for old, table in warm.potentials.items() if warm is not None else ():
+        new = next(clique for clique in cliques if set(old) <= set(clique))
+        potentials[new] += table.reshape([domain[name].size if name in old else 1 for name in new])
+    return flatten(cliques, potentials)
+
+
+def _unflatten(domain: Domain, cliques: tuple[Clique, ...], theta: Floats) -> dict[Clique, Floats]:
+    ends = np.cumsum([domain.size(clique) for clique in cliques])
+    parts = np.split(theta, ends[:-1])
+    return {clique: part.reshape(domain.shape(clique)) for clique, part in zip(cliques, parts, strict=True)}

@@ -1,0 +1,178 @@
+"""Belief propagation and mirror descent over flat arrays, compiled once for every model.
+
+A `Program` describes one junction tree and one set of measurements by index arrays
+alone, so a new tree needs new arrays and no new machine code. All values live in
+one buffer: first the beliefs of the tree's nodes, then the marginals of the cliques
+that carry potentials, then further marginals and group sums, each the scatter-sum
+of an earlier stretch of the buffer (a link).
+
+Sums run in index order, so equal input gives equal bits.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.jit import compiled
+
+_ATTEMPTS = 30
+"""Halvings of the step before the fit counts as converged."""
+
+_PATIENCE = 5
+"""Steps in a row below the tolerance before the fit stops."""
+
+
+class Program(NamedTuple):
+    """Index arrays of a tree (K nodes, N cells) and of what is read off it."""
+
+    node_start: Ints  # K + 1 offsets into the buffer
+    parent: Ints  # K; -1 for a root
+    separator_start: Ints  # K + 1 offsets into the messages
+    own: Codes  # N; the separator cell of each cell (0 for roots: an empty separator has one cell)
+    into_start: Ints  # K + 1 offsets into `into`
+    into: Codes  # for each child, the separator cell of each cell of its parent
+    potentials: int  # how many leading links lead from a node to a clique with potentials
+    link_from: Ints  # L offsets into the buffer
+    link_size: Ints  # L source lengths
+    link_to: Ints  # L offsets into the buffer
+    link_index_start: Ints  # L offsets into `link_index`
+    link_index: Codes  # target position of each source position
+    measured_at: Ints  # M offsets into the buffer
+    measured_size: Ints  # M lengths
+    answer_start: Ints  # M offsets into `answers`
+    answers: Floats
+    precision: Floats  # M; 1 / sigma**2
+    values: int  # the length of the buffer
+
+
+@compiled
+def infer(program: Program, theta: Floats, total: float, values: Floats, gradient: Floats) -> float:
+    """Fill `values` with beliefs and marginals, `gradient` with the loss's slope; return the loss.
+
+    The loss is infinite where the potentials leave no mass (a step far too long).
+    """
+    if not _calibrate(program, theta, total, values):
+        return math.inf
+    cells = program.node_start[-1]
+    values[cells:] = 0.0
+    for link in range(program.link_from.size):
+        start, to, at = program.link_from[link], program.link_to[link], program.link_index_start[link]
+        for i in range(program.link_size[link]):
+            values[to + program.link_index[at + i]] += values[start + i]
+    gradient[cells:] = 0.0
+    loss = 0.0
+    for m in range(program.measured_at.size):
+        at, answer, precision = program.measured_at[m], program.answer_start[m], program.precision[m]
+        for i in range(program.measured_size[m]):
+            residual = values[at + i] - program.answers[answer + i]
+            loss += 0.5 * precision * residual * residual
+            gradient[at + i] += precision * residual
+    for link in range(program.link_from.size - 1, program.potentials - 1, -1):
+        start, to, at = program.link_from[link], program.link_to[link], program.link_index_start[link]
+        for i in range(program.link_size[link]):
+            gradient[start + i] += gradient[to + program.link_index[at + i]]
+    return loss
+
+
+@compiled
+def _calibrate(program: Program, theta: Floats, total: float, values: Floats) -> bool:
+    """Sum-product over the tree, in linear space with every message scaled to at most one."""
+    nodes = program.parent.size
+    cells = program.node_start[nodes]
+    _spread_potentials(program, theta, values)
+    messages = np.zeros(program.separator_start[nodes])
+    for k in range(nodes):
+        start, end = program.node_start[k], program.node_start[k + 1]
+        top = values[start]
+        for i in range(start, end):
+            top = max(top, values[i])
+        for i in range(start, end):
+            values[i] = math.exp(values[i] - top)
+    for k in range(nodes - 1, -1, -1):
+        at, end = program.separator_start[k], program.separator_start[k + 1]
+        for i in range(program.node_start[k], program.node_start[k + 1]):
+            messages[at + program.own[i]] += values[i]
+        top = 0.0
+        for s in range(at, end):
+            top = max(top, messages[s])
+        if not (top > 0.0 and top < math.inf):
+            return False
+        p = program.parent[k]
+        if p >= 0:
+            for s in range(at, end):
+                messages[s] /= top
+            for i in range(program.node_start[k], program.node_start[k + 1]):
+                values[i] /= top
+            into = program.into_start[k] - program.node_start[p]
+            for i in range(program.node_start[p], program.node_start[p + 1]):
+                values[i] *= messages[at + program.into[into + i]]
+    ratios = np.zeros(messages.size)
+    for k in range(nodes):
+        at, end = program.separator_start[k], program.separator_start[k + 1]
+        p = program.parent[k]
+        if p < 0:
+            ratios[at] = total
+        else:
+            into = program.into_start[k] - program.node_start[p]
+            for i in range(program.node_start[p], program.node_start[p + 1]):
+                ratios[at + program.into[into + i]] += values[i]
+        for s in range(at, end):
+            ratios[s] = ratios[s] / messages[s] if messages[s] > 0.0 else 0.0
+        for i in range(program.node_start[k], program.node_start[k + 1]):
+            values[i] *= ratios[at + program.own[i]]
+    return bool(math.isfinite(values[:cells].sum()))
+
+
+@compiled
+def _spread_potentials(program: Program, theta: Floats, values: Floats) -> None:
+    cells = program.node_start[-1]
+    values[:cells] = 0.0
+    for link in range(program.potentials):
+        start, to, at = program.link_from[link], program.link_to[link] - cells, program.link_index_start[link]
+        for i in range(program.link_size[link]):
+            values[start + i] += theta[to + program.link_index[at + i]]
+
+
+@compiled
+def descend(
+    program: Program, theta: Floats, total: float, step: float, iterations: int, tolerance: float
+) -> tuple[Floats, Floats, float, float, int]:
+    """Mirror descent with a backtracking step.
+
+    Returns the potentials, the values they imply, the loss, the last step and the
+    number of steps taken. Algorithm 1 of McKenna, Sheldon and Miklau, "Graphical-model
+    based estimation and inference for differential privacy" (ICML 2019), whose
+    sufficient decrease is half of what the slope promises.
+    """
+    values, gradient = np.zeros(program.values), np.zeros(program.values)
+    values_2, gradient_2 = np.zeros(program.values), np.zeros(program.values)
+    first = program.node_start[-1]
+    loss = infer(program, theta, total, values, gradient)
+    stalled, taken = 0, 0
+    for _ in range(iterations):
+        accepted, attempts = False, 0
+        while not accepted and attempts < _ATTEMPTS:
+            theta_2 = theta - step * gradient[first : first + theta.size]
+            loss_2 = infer(program, theta_2, total, values_2, gradient_2)
+            promised = 0.0
+            if loss_2 < math.inf:
+                for i in range(first, first + theta.size):
+                    promised += gradient[i] * (values[i] - values_2[i])
+                accepted = loss - loss_2 >= 0.5 * promised
+            attempts += 1
+            if not accepted:
+                step *= 0.5
+        if not accepted:
+            break
+        stalled = stalled + 1 if loss - loss_2 < tolerance * max(loss_2, 1e-9) else 0
+        theta, loss = theta_2, loss_2
+        values, values_2 = values_2, values
+        gradient, gradient_2 = gradient_2, gradient
+        taken += 1
+        if attempts == 1:
+            step *= 2.0
+        if stalled >= _PATIENCE:
+            break
+    return theta, values, loss, step, taken

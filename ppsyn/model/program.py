@@ -1,0 +1,134 @@
+"""Build the index arrays that the kernel runs on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.domain import Clique, Domain
+from ppsyn.errors import InvariantError
+from ppsyn.model.kernel import Program
+from ppsyn.model.tree import JunctionTree
+from ppsyn.partition.cells import Partition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """Noisy group counts of one marginal: a released value."""
+
+    clique: Clique
+    partition: Partition
+    noisy_counts: Ints
+    sigma: float
+
+
+def cell_index(domain: Domain, outer: Clique, inner: Clique) -> Codes:
+    """For each cell of `outer`, the cell of `inner` it belongs to."""
+    index = np.zeros(domain.shape(outer), np.int32)
+    stride = 1
+    for name in reversed(inner):
+        size = domain[name].size
+        shape = [size if name == other else 1 for other in outer]
+        index += (np.arange(size, dtype=np.int32) * np.int32(stride)).reshape(shape)
+        stride *= size
+    return index.ravel()
+
+
+class _Links:
+    """Stretches of the value buffer and the links that fill them."""
+
+    def __init__(self, domain: Domain, tree: JunctionTree) -> None:
+        self.domain, self.tree = domain, tree
+        self.node_start = _offsets(domain.size(node) for node in tree.nodes)
+        self.end = int(self.node_start[-1])
+        self.clique_at: dict[Clique, int] = {}
+        self.group_at: dict[tuple[Clique, Partition], int] = {}
+        self.rows: list[tuple[int, int, int]] = []
+        self.indices: list[Codes] = []
+
+    def _link(self, start: int, index: Codes, size: int) -> int:
+        at = self.end
+        self.rows.append((start, index.size, at))
+        self.indices.append(index)
+        self.end += size
+        return at
+
+    def add_clique(self, clique: Clique) -> int:
+        """Where the clique's marginal stands; linked from the smallest superset there is."""
+        if clique not in self.clique_at:
+            outer, start = self._source(clique)
+            index = cell_index(self.domain, outer, clique)
+            self.clique_at[clique] = self._link(start, index, self.domain.size(clique))
+        return self.clique_at[clique]
+
+    def _source(self, clique: Clique) -> tuple[Clique, int]:
+        within = [other for other in self.clique_at if set(clique) <= set(other)]
+        if within:
+            outer = min(within, key=lambda other: (self.domain.size(other), other))
+            return outer, self.clique_at[outer]
+        home = self.tree.home(clique)
+        if home is None:
+            raise InvariantError("A measured clique has no home in its own tree.")
+        return self.tree.nodes[home], int(self.node_start[home])
+
+    def add_groups(self, clique: Clique, partition: Partition) -> int:
+        """Where the partition's group sums stand."""
+        if partition.is_finest and np.array_equal(partition.groups, np.arange(partition.count)):
+            return self.add_clique(clique)
+        key = (clique, partition)
+        if key not in self.group_at:
+            self.group_at[key] = self._link(self.add_clique(clique), partition.groups, partition.count)
+        return self.group_at[key]
+
+
+def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[Measurement]) -> Program:
+    """The program of a tree whose potentials stand on `cliques` (maximal, so disjoint in the buffer)."""
+    domain, links = tree.domain, _Links(tree.domain, tree)
+    for clique in cliques:
+        home = tree.home(clique)
+        if home is None:
+            raise InvariantError("A clique with potentials has no home in its own tree.")
+        index = cell_index(domain, tree.nodes[home], clique)
+        links.clique_at[clique] = links._link(int(links.node_start[home]), index, domain.size(clique))
+    for clique in sorted({m.clique for m in measurements}, key=lambda clique: (-len(clique), clique)):
+        links.add_clique(clique)
+    measured_at = [links.add_groups(m.clique, m.partition) for m in measurements]
+    separators = [tree.separator(k) for k in range(len(tree.nodes))]
+    into = [
+        cell_index(domain, tree.nodes[parent], separator) if parent >= 0 else np.zeros(0, np.int32)
+        for parent, separator in zip(tree.parents, separators, strict=True)
+    ]
+    rows = np.array(links.rows, np.int64).reshape(-1, 3)
+    return Program(
+        node_start=links.node_start,
+        parent=np.array(tree.parents, np.int64),
+        separator_start=_offsets(domain.size(separator) for separator in separators),
+        own=_joined(cell_index(domain, node, sep) for node, sep in zip(tree.nodes, separators, strict=True)),
+        into_start=_offsets(index.size for index in into),
+        into=_joined(into),
+        potentials=len(cliques),
+        link_from=rows[:, 0].copy(),
+        link_size=rows[:, 1].copy(),
+        link_to=rows[:, 2].copy(),
+        link_index_start=_offsets(index.size for index in links.indices)[:-1],
+        link_index=_joined(links.indices),
+        measured_at=np.array(measured_at, np.int64),
+        measured_size=np.array([m.partition.count for m in measurements], np.int64),
+        answer_start=_offsets(m.partition.count for m in measurements)[:-1],
+        answers=_floats(m.noisy_counts for m in measurements),
+        precision=np.array([m.sigma**-2 for m in measurements], np.float64),
+        values=links.end,
+    )
+
+
+def _offsets(sizes: Iterable[int]) -> Ints:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _joined(parts: Iterable[Codes]) -> Codes:
+    return np.concatenate([np.zeros(0, np.int32), *parts])
+
+
+def _floats(parts: Iterable[Ints]) -> Floats:
+    return np.concatenate([np.zeros(0), *parts]).astype(np.float64)

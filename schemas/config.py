@@ -1,0 +1,92 @@
+"""What a release may be told: the guarantee, the algorithm, and how to run it."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from schemas.base import FrozenModel
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be finite")
+    return value
+
+
+Finite = Annotated[float, AfterValidator(_finite)]
+Positive = Annotated[Finite, Field(gt=0)]
+Share = Annotated[Finite, Field(gt=0, lt=1)]
+
+
+class PersonUnit(FrozenModel):
+    """The unit of privacy is a person, not a row."""
+
+    column: str
+    """The column that says whose row it is; it is not released."""
+    max_rows: Annotated[int, Field(ge=1)]
+    """Rows of one person that count; of more, this many are kept by random choice."""
+
+
+class PrivacyConfig(FrozenModel):
+    """The guarantee: (epsilon, delta), or rho of zero-concentrated differential privacy."""
+
+    epsilon: Positive | None = None
+    delta: Annotated[Finite, Field(gt=0, lt=1)] | None = None
+    rho: Positive | None = None
+    person: PersonUnit | None = None
+    """Without it, the unit of privacy is a row."""
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> "PrivacyConfig":
+        if self.rho is None and (self.epsilon is None or self.delta is None):
+            raise ValueError("give epsilon and delta, or rho")
+        if self.rho is not None and self.epsilon is not None:
+            raise ValueError("give epsilon and delta, or rho, not both")
+        return self
+
+
+class WorkloadConfig(FrozenModel):
+    """The marginals that the synthetic table should get right."""
+
+    cliques: tuple[tuple[str, ...], ...] | None = None
+    """Attribute lists; without them, all of `degree`."""
+    degree: Annotated[int, Field(ge=1, le=5)] | None = None
+    """Marginals of this many attributes; without it 3, or 2 where that would be more than 500."""
+    max_cells: Annotated[int, Field(ge=1)] = 10_000
+    """Marginals with more cells are left out, where no list is given."""
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> "WorkloadConfig":
+        if self.cliques is not None and self.degree is not None:
+            raise ValueError("give cliques or degree, not both")
+        if self.cliques is not None and not self.cliques:
+            raise ValueError("cliques must list at least one marginal")
+        return self
+
+
+class AlgorithmConfig(FrozenModel):
+    """What changes the answer and not the guarantee."""
+
+    partition: Literal["balanced", "merge-split", "cells"] = "balanced"
+    """How the cells of a marginal are merged before it is measured."""
+    initial: Share = 0.2
+    """Share of the budget for one-way marginals."""
+    coarse: Share = 0.5
+    coarse_groups: int = 16
+    fine_level: float = 1.0
+    select: Share = 0.2
+    """Share of a round's budget that selects; the rest measures."""
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 60
+    """Rounds the budget is planned for; annealing makes them fewer."""
+    levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 2.0, 4.0, 8.0)
+    """Granularities: a group keeps at least this many standard deviations of noise."""
+    eta: Positive = 1.0
+    """Noise halves when it exceeds `eta` times what a measurement changed."""
+    model_mb: Positive = 20.0
+    """The largest model, in MB."""
+    engine: Literal["tree", "mbi"] = "tree"
+    """What fits the model: the built-in junction tree, or mbi's estimator."""
+    iterations: Annotated[int, Field(ge=1)] = 200
+    """Steps of a round's fit at most; the first may take twice, the last three times as many."""
+    workload: WorkloadConfig = WorkloadConfig()

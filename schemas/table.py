@@ -1,0 +1,100 @@
+"""The public facts about a table."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Self, cast
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from schemas.base import FrozenModel
+from schemas.columns import KINDS, ColumnSchema
+from schemas.columns.values import Text
+from schemas.files import SchemaFileError, read_yaml
+
+_CONSEQUENCE = "default_factory_not_called"
+"""The fault of a field whose default depends on a field at fault."""
+
+
+class TableSchema(FrozenModel):
+    """The columns of a table, from public knowledge alone."""
+
+    name: Annotated[Text, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$")]
+    columns: tuple[ColumnSchema, ...]
+    excluded: tuple[Text, ...] = ()
+    """Columns of the private table that are left out on purpose."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.columns:
+            raise ValueError("Expected at least one of columns.")
+        seen: set[str] = set()
+        for name in (*(column.name for column in self.columns), *self.excluded):
+            if name in seen:
+                raise ValueError(f"Expected the name {name!r} once in columns and excluded.")
+            seen.add(name)
+        return self
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a schema from a YAML file.
+
+        Raises:
+            SchemaFileError: With one sentence per fault, which names the column and the field.
+        """
+        document = read_yaml(Path(path))
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            problems = [_sentence(fault, document) for fault in error.errors() if fault["type"] != _CONSEQUENCE]
+        raise SchemaFileError(Path(path), problems)
+
+    def to_yaml(self) -> str:
+        """A file that loads as this schema."""
+        return yaml.safe_dump(self.model_dump(mode="json", exclude_none=True), sort_keys=False, allow_unicode=True)
+
+    def digest(self) -> str:
+        """SHA-256 of the schema as canonical JSON."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _sentence(fault: ErrorDetails, document: object) -> str:
+    return f"{_place(fault['loc'], document)}: {_rule(fault)}"
+
+
+def _place(location: tuple[int | str, ...], document: object) -> str:
+    match location:
+        case ("columns", int(index), _, *fields):
+            return ", ".join([_column(document, index), *_fields(fields)])
+        case ("columns", int(index)):
+            return f"{_column(document, index)}, field 'kind'"
+        case (*fields,):
+            return ", ".join(["table", *_fields(fields)])
+
+
+def _column(document: object, index: int) -> str:
+    """The column by name, or by number if it has none."""
+    column = cast("dict[str, list[object]]", document)["columns"][index]
+    name = cast("dict[str, object]", column).get("name") if isinstance(column, dict) else None
+    return f"column number {index + 1}" if name is None else f"column {name!r}"
+
+
+def _fields(steps: list[int | str]) -> list[str]:
+    return [f"item {step + 1}" if isinstance(step, int) else f"field {step!r}" for step in steps]
+
+
+def _rule(fault: ErrorDetails) -> str:
+    match fault["type"]:
+        case "missing":
+            return "Expected this field to be given."
+        case "extra_forbidden":
+            return "Expected no field of this name."
+        case "union_tag_invalid" | "union_tag_not_found" | "model_attributes_type":
+            return f"Expected one of {', '.join(KINDS)}."
+        case "value_error":
+            return str(fault.get("ctx", {})["error"])
+        case _:
+            return f"{fault['msg']}, got {fault['input']!r}."
