@@ -52,7 +52,9 @@ def check_smallest_model(domain: Domain, cap_mb: float) -> None:
         raise ModelTooLargeError(needed, cap_mb)
 
 
-def affordable(model: GraphicalModel, measured: tuple[Clique, ...], cliques: tuple[Clique, ...], cap_mb: float) -> Iterator[Clique]:
+def affordable(
+    model: GraphicalModel, measured: tuple[Clique, ...], cliques: tuple[Clique, ...], cap_mb: float
+) -> Iterator[Clique]:
     """The cliques whose measurement keeps the model under the cap, predicted before fitting."""
     graph = interaction_graph(model.domain, measured)
     for clique in cliques:

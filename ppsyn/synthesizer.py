@@ -35,8 +35,8 @@ from ppsyn.requests import (
 from ppsyn.shares import divide, floored
 from schemas.config import AlgorithmConfig
 
-_TOLERANCE = 1e-5
-_FINAL_TOLERANCE = 1e-7
+_TOLERANCE = 1e-4
+_FINAL_TOLERANCE = 1e-5
 _SMALLEST_RHO = Fraction(1, 2**60)
 
 
@@ -122,7 +122,9 @@ def start(plan: Plan) -> State:
     return State(plan, Fraction(0), _coarse(plan), floored(after / plan.config.rounds), unfitted(plan.domain))
 
 
-def _one_way(plan: Plan, rho: Fraction, sizes: Sequence[int], partition: Callable[[int, Fraction], Partition]) -> tuple[MeasureRequest, ...]:
+def _one_way(
+    plan: Plan, rho: Fraction, sizes: Sequence[int], partition: Callable[[int, Fraction], Partition]
+) -> tuple[MeasureRequest, ...]:
     shares = divide(rho, [size ** (2 / 3) for size in sizes])
     return tuple(
         MeasureRequest((a.name,), partition(i, share), share)
@@ -138,7 +140,9 @@ def _coarse(plan: Plan) -> tuple[MeasureRequest, ...]:
     most = plan.config.coarse_groups
     attributes = _informative(plan.domain)
     rho = plan.rho * Fraction(plan.config.initial) * Fraction(plan.config.coarse)
-    return _one_way(plan, rho, [min(a.size, most) for a in attributes], lambda i, _: equal_width(attributes[i].size, most))
+    return _one_way(
+        plan, rho, [min(a.size, most) for a in attributes], lambda i, _: equal_width(attributes[i].size, most)
+    )
 
 
 def _fine(state: State) -> tuple[MeasureRequest, ...]:
@@ -149,8 +153,13 @@ def _fine(state: State) -> tuple[MeasureRequest, ...]:
     def partition(i: int, share: Fraction) -> Partition:
         name = attributes[i].name
         sigma = noise_scale(share, plan.sensitivity)
-        found = partition_in_order(state.model.project((name,)), (attributes[i].is_ordered,), lambda x: (split_balanced(x, plan.config.fine_level * sigma),))
+        found = partition_in_order(
+            state.model.project((name,)),
+            (attributes[i].is_ordered,),
+            lambda x: (split_balanced(x, plan.config.fine_level * sigma),),
+        )
         return tuple(found)[0]
+
     return _one_way(plan, rho, [a.size for a in attributes], partition)
 
 
@@ -213,7 +222,38 @@ def _absorb_loss(state: State) -> State:
 
 
 def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
-    measurement = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
+    import os
+
+    SH = os.environ.get("SH", "none")
+    y = answer.noisy_counts.astype(float)
+    sig = answer.sigma
+    if SH != "none" and (state.is_fine):
+        m = request.partition.sum_expected(state.model.project(request.clique))
+        d = y - m
+        k = d.size
+        s2 = answer.sigma**2
+        js = max(0.0, 1 - s2 * max(k - 2, 0) / max(float(d @ d), 1e-9)) if k > 2 else 1.0
+        if SH == "js":
+            d = js * d
+        if SH == "sure":
+            a = np.sort(np.abs(d))
+            c = np.cumsum(a**2)
+            i = np.arange(1, k + 1)
+            risk = k * s2 - 2 * s2 * i + c + (k - i) * a**2
+            j = int(np.argmin(risk))
+            t = a[j]
+            rjs = k * s2 - s2 * s2 * (k - 2) ** 2 / max(float(d @ d), 1e-9) if k > 2 else k * s2
+            if risk[j] < rjs and k > 2:
+                d = np.sign(d) * np.maximum(np.abs(d) - t, 0)
+            else:
+                d = js * d
+        if SH == "half":
+            d = 0.8 * d
+        y = m + d
+        raw = float(np.abs(answer.noisy_counts - m).sum())
+        if os.environ.get("SW"):
+            sig = answer.sigma * max(js, 0.1) ** 0.5
+    measurement = Measurement(request.clique, request.partition, y, sig)
     state = replace(state, measurements=(*state.measurements, measurement))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
@@ -221,6 +261,8 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
     state = _refit(state, 1, _TOLERANCE)
     after = request.partition.sum_expected(state.model.project(request.clique))
     moved = float(np.abs(after - before).sum())
+    if SH != "none":
+        moved = raw
     noise = selection.NOISE_L1 * answer.sigma * request.partition.count
     done = Round(request.clique, request.partition.count, answer.sigma, moved, noise)
     is_too_noisy = noise > state.plan.config.eta * moved

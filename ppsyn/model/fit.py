@@ -57,9 +57,7 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
     program = build(tree, cliques, measurements)
     theta = _carried_over(domain, cliques, warm)
     step = warm.step if warm is not None and warm.step > 0 else 1.0 / total
-    theta, values, loss, step, taken = kernel.descend(
-        program, theta, total, step, effort.iterations, effort.tolerance
-    )
+    theta, values, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
     potentials = _unflatten(domain, cliques, theta)
     return Fit(GraphicalModel(domain, potentials, total, step, tree, node_beliefs(tree, values)), loss, taken)
 

@@ -19,8 +19,9 @@ def split_sequence(expected: Floats, most: int, price: float = 0.0) -> Partition
     "Split P_t with SP" is read as the text before the algorithm has it: the box
     with the highest reconstruction error is cut in two, in dimension t mod d, at
     the point that leaves the least error, the first of equals. Since the even
-    spread is not the nearest constant in L1, a cut can raise the error. Such a cut
-    is no cut: the next dimension is tried, and a box without a cut stays whole.
+    spread is not the nearest constant in L1, a cut can raise the error. The next
+    dimension is tried then; if all raise it, the one that raises it least is cut,
+    so that a sequence always reaches the error 0. Single boxes' errors never rise.
 
     Args:
         expected: The model's counts, as an array with one axis per attribute.
@@ -43,58 +44,68 @@ def _split(boxes: Boxes, price: float) -> Floats:
     errors[0] = _error(boxes, 0)
     heap = [(-errors[0], 0)]
     count = 1
-    while count < most and len(heap) > 0 and -heap[0][0] > price:
+    while count < most and -heap[0][0] > price:
         error, box = -heap[0][0], heap[0][1]
-        heapq.heappop(heap)
         axis, cut = _next_cut(boxes, box, (count - 1) % axes, error)
-        if cut > 0:
-            cut_box(boxes, box, axis, cut, count)
-            for half in (box, count):
-                errors[half] = _error(boxes, half)
-                heapq.heappush(heap, (-errors[half], half))
-            drops[count - 1] = max(error - errors[box] - errors[count], 0.0)
-            count += 1
+        cut_box(boxes, box, axis, cut, count)
+        errors[box], errors[count] = _error(boxes, box), _error(boxes, count)
+        heapq.heapreplace(heap, (-errors[box], box))
+        heapq.heappush(heap, (-errors[count], count))
+        drops[count - 1] = error - errors[box] - errors[count]
+        count += 1
     return errors.sum() + np.cumsum(drops[:count][::-1])[::-1]
 
 
 @compiled
 def _next_cut(boxes: Boxes, box: int, first: int, error: float) -> tuple[int, int]:
-    """The first axis from `first` on with a cut that does not raise `error`, and the cut; 0 for none."""
+    """The axis to cut and the number of slabs below the cut, from axis `first` on."""
     axes = boxes.widths.shape[1]
+    best_axis, best_cut, least = 0, 0, np.inf
     for step in range(axes):
         axis = (first + step) % axes
-        if boxes.widths[box, axis] > 1:
-            errors = _errors_of_cuts(boxes, box, axis)
-            cut = int(np.argmin(errors))
-            if errors[cut] <= error * (1 + _ROUNDING):
-                return axis, cut + 1
-    return 0, 0
+        for cut, left in enumerate(_errors_of_cuts(boxes, box, axis)):
+            if left < least - _ROUNDING * error:
+                best_axis, best_cut, least = axis, cut + 1, left
+        if least <= error * (1 + _ROUNDING):
+            break
+    return best_axis, best_cut
 
 
 @compiled
 def _errors_of_cuts(boxes: Boxes, box: int, axis: int) -> Floats:
     """The error left by each cut of the box along `axis`.
 
-    A cell is compared with the mean of its side for all cuts at once: the inner
-    loops run over cuts, where sums do not wait for each other.
+    A cell is compared with the mean of its side for all cuts at once: in a loop
+    over cuts, unlike one over cells, no sum waits for another.
     """
     outer, width, inner = layout(boxes, box, axis)
-    below = np.cumsum(sum_slabs(boxes, box, axis))
-    slabs = np.arange(1, width)
-    lower_means = below[:-1] / (slabs * (outer * inner))
-    upper_means = (below[-1] - below[:-1]) / ((width - slabs) * (outer * inner))
     errors = np.zeros(width - 1)
+    if width == 1:
+        return errors
+    means = _means_of_sides(sum_slabs(boxes, box, axis), outer * inner)
     position = boxes.starts[box]
     for _ in range(outer):
         for slab in range(width):
+            side_means = means[slab]
             for _ in range(inner):
                 count = boxes.counts[position]
                 position += 1
-                for cut in range(slab):
-                    errors[cut] += abs(count - upper_means[cut])
-                for cut in range(slab, width - 1):
-                    errors[cut] += abs(count - lower_means[cut])
+                for cut in range(width - 1):
+                    errors[cut] += abs(count - side_means[cut])
     return errors
+
+
+@compiled
+def _means_of_sides(slabs: Floats, slab_cells: int) -> Floats:
+    """For each slab and each cut the mean count on the slab's side of the cut."""
+    width, total = slabs.size, slabs.sum()
+    means = np.empty((width, width - 1))
+    below = 0.0
+    for cut in range(width - 1):
+        below += slabs[cut]
+        means[: cut + 1, cut] = below / ((cut + 1) * slab_cells)
+        means[cut + 1 :, cut] = (total - below) / ((width - cut - 1) * slab_cells)
+    return means
 
 
 @compiled

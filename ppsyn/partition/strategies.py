@@ -51,10 +51,10 @@ def partition_merge_split(
     """Algorithm 3 for one attribute, Algorithm 4 for more, on the model's counts.
 
     The paper seeks the least budget for a tolerance eta * Contr. Contr is private
-    and the budget of a round is fixed, so the question is turned round: of the
-    smallest tolerance that this budget can meet, which is RE + sqrt(2/pi) * sigma * |P|
-    at its least (`least_total_error`). A level stands for noise that many times as
-    large: the higher, the fewer groups.
+    and the budget of a round is fixed, so the question is turned round: which
+    partition meets the smallest tolerance at this budget? The one with the least
+    RE + sqrt(2/pi) * sigma * |P| (`least_total_error`). A level stands for noise
+    that many times as large: the higher, the fewer groups.
     """
     if not levels:
         return (finest(expected.size),)

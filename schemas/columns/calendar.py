@@ -17,6 +17,9 @@ DAY_MICROSECONDS = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
+_LONGEST_REPEAT = 3 * 3_600_000_000
+"""No clock is set back by more than this many microseconds while the date stays."""
+
 _UNITS: dict[str, tuple[str, int, int]] = {
     "minute": ("m", 1, 0),
     "hour": ("h", 1, 0),
@@ -38,10 +41,10 @@ def instant(moment: datetime, zone: ZoneInfo | None) -> int:
     """Microseconds since 1970 began in UTC.
 
     A moment with an offset is taken at its word. One without is local to `zone`,
-    or UTC if there is none; of a time that the clock shows twice it is the first,
-    and a time that the clock skips counts on from before the gap.
+    or UTC if there is none. Of a time that the clock shows twice it is the first,
+    unless its `fold` is 1; one that the clock skips counts on from before the gap.
     """
-    offset = moment.utcoffset() if zone is None or moment.tzinfo else moment.replace(tzinfo=zone, fold=0).utcoffset()
+    offset = (moment if zone is None or moment.tzinfo else moment.replace(tzinfo=zone)).utcoffset()
     return (moment.replace(tzinfo=None) - _EPOCH) // _MICROSECOND - (offset or timedelta()) // _MICROSECOND
 
 
@@ -58,6 +61,20 @@ def unit_starts(lower: np.datetime64, upper: np.datetime64, unit: str) -> NDArra
     check_size(last // span - first // span + 1)
     later = np.arange(first // span + 1, last // span + 1, dtype=np.int64) * span + offset
     return np.append(lower, later.astype(f"datetime64[{base}]").astype(lower.dtype))
+
+
+def zoned_starts(lower: int, upper: int, unit: str, zone: ZoneInfo) -> list[int]:
+    """Return `lower`, then the start of every later unit of the zone's clock up to `upper`, as instants.
+
+    A minute or an hour that the clock shows twice starts twice.
+    """
+    first, last = (np.datetime64(local_time(moment, zone), "us") for moment in (lower - _LONGEST_REPEAT, upper))
+    times: list[datetime] = unit_starts(first, last, unit).tolist()
+    starts = {instant(time, zone) for time in times}
+    if unit in ("minute", "hour"):
+        again = ((time, instant(time.replace(fold=1), zone)) for time in times)
+        starts |= {start for time, start in again if local_time(start, zone) == time}
+    return [lower, *sorted(start for start in starts if lower < start <= upper)]
 
 
 def _count(moment: np.datetime64, base: str) -> int:

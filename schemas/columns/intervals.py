@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Axis: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Axis: TypeAlias = NDArray[np.int64 | np.float64]
 
 MAX_CODES = 100_000
 """The most codes one column may have."""

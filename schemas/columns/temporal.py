@@ -13,7 +13,15 @@ from typing_extensions import override
 
 from schemas.columns.base import V
 from schemas.columns.binned import Binned, undivided
-from schemas.columns.calendar import DAY_MICROSECONDS, DateUnit, TimeUnit, day_number, instant, local_time, unit_starts
+from schemas.columns.calendar import (
+    DAY_MICROSECONDS,
+    DateUnit,
+    TimeUnit,
+    day_number,
+    instant,
+    unit_starts,
+    zoned_starts,
+)
 from schemas.columns.intervals import Intervals, equal_whole_starts, whole_intervals
 from schemas.columns.values import Day, Moment, Zone, end_of_day
 
@@ -84,7 +92,10 @@ class DatetimeColumn(_Temporal[Moment]):
 
     kind: Literal["datetime"] = "datetime"
     unit: TimeUnit | None = None
-    """The calendar's unit, on the local clock, to cut by; the first and the last bin stop at the bounds."""
+    """The calendar's unit, on the local clock, to cut by; the first and the last bin stop at the bounds.
+
+    An hour that the clock shows twice is two bins.
+    """
     timezone: Zone | None = None
 
     _include_last_day = field_validator("upper", mode="before")(end_of_day)
@@ -107,9 +118,9 @@ class DatetimeColumn(_Temporal[Moment]):
 
     @override
     def unit_starts(self, lower: int, upper: int, unit: str) -> Sequence[int]:
-        first, last = (np.datetime64(local_time(bound, self.zone), "us") for bound in (lower, upper))
-        starts = {instant(start, self.zone) for start in unit_starts(first, last, unit).tolist()}
-        return [lower, *sorted(start for start in starts if lower < start <= upper)]
+        if self.zone is not None:
+            return zoned_starts(lower, upper, unit, self.zone)
+        return unit_starts(np.datetime64(lower, "us"), np.datetime64(upper, "us"), unit).astype(np.int64).tolist()
 
     @property
     @override

@@ -1,0 +1,123 @@
+"""From a DataFrame and a public schema to a synthetic DataFrame with an account of its cost."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from ppsyn.discretize import domain_of, encode
+from ppsyn.dp.budget import rho_from
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.errors import ConfigError, InvariantError, SchemaError
+from ppsyn.marginals import TableCounter
+from ppsyn.persons import bound_contributions
+from ppsyn.progress import shown
+from ppsyn.shares import floored
+from ppsyn.synthesis import Synthesis
+from ppsyn.synthesizer import make_plan, run, start
+from schemas.base import FrozenModel
+from schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
+from schemas.files import SchemaFileError
+from schemas.table import TableSchema
+
+
+def synthesize(
+    frame: pd.DataFrame,
+    schema: TableSchema | Path | str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    person: tuple[str, int] | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    **settings: object,
+) -> Synthesis:
+    """Release a differentially private synthetic table.
+
+    Args:
+        frame: The private table.
+        schema: Its public schema, or the YAML file of it.
+        epsilon: With `delta`, the guarantee.
+        delta: With `epsilon`, the guarantee.
+        rho: The guarantee as zCDP, instead.
+        person: The column that says whose row it is, and how many rows of one person
+            count. Without it the unit of privacy is a row.
+        seed: For generating rows from the fitted model; it has no part in the noise.
+        progress: Whether to show progress on standard error; by default on a terminal.
+        settings: Fields of `AlgorithmConfig`.
+
+    Privacy:
+        Claims C1 to C8 of PRIVACY.md. Bad settings are refused before the table is
+        looked at; nothing is charged for them.
+
+    Raises:
+        PPSynError: If the schema, the settings or the table's columns are at fault.
+    """
+    table = _schema(schema)
+    privacy = _privacy(epsilon, delta, rho, person)
+    config = _checked(AlgorithmConfig, settings)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigError(f"Expected seed={seed!r} to be a whole number, not negative.")
+    max_rows = 1 if privacy.person is None else privacy.person.max_rows
+    plan = make_plan(domain_of(table), _rho(privacy), max_rows, config)
+    if privacy.person is not None:
+        frame = _bounded(frame, table, privacy.person)
+    account = MemoryAccount(plan.rho)
+    curator = TableCurator(TableCounter(encode(frame, table)), account, max_rows)
+    with shown(progress) as watch:
+        state = run(curator, start(plan), watch)
+    return Synthesis(table, privacy, config, account.ledger, state.measurements, state.rounds, state.model, seed)
+
+
+def _schema(schema: TableSchema | Path | str) -> TableSchema:
+    if isinstance(schema, TableSchema):
+        return schema
+    try:
+        return TableSchema.load(schema)
+    except SchemaFileError as error:
+        raise SchemaError(str(error)) from None
+
+
+def _privacy(
+    epsilon: float | None, delta: float | None, rho: float | None, person: tuple[str, int] | None
+) -> PrivacyConfig:
+    unit = None if person is None else {"column": person[0], "max_rows": person[1]}
+    return _checked(PrivacyConfig, {"epsilon": epsilon, "delta": delta, "rho": rho, "person": unit})
+
+
+_Config = TypeVar("_Config", bound=FrozenModel)
+
+
+def _checked(kind: type[_Config], values: Mapping[str, object]) -> _Config:
+    """The validated model, or every fault as one sentence each. Configuration is public."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        faults = [_sentence(fault) for fault in error.errors()]
+    raise ConfigError(" ".join(faults))
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    field = ".".join(str(part) for part in fault["loc"])
+    rule = fault["msg"].removeprefix("Value error, ")
+    return f"Expected {field}={fault['input']!r} to be valid: {rule}." if field else f"Expected otherwise: {rule}."
+
+
+def _rho(privacy: PrivacyConfig) -> Fraction:
+    if privacy.rho is not None:
+        return floored(Fraction(privacy.rho))
+    if privacy.epsilon is None or privacy.delta is None:
+        raise InvariantError("A budget was not validated.")
+    return rho_from(privacy.epsilon, privacy.delta)
+
+
+def _bounded(frame: pd.DataFrame, table: TableSchema, person: PersonUnit) -> pd.DataFrame:
+    if any(column.name == person.column for column in table.columns):
+        raise ConfigError(f"Expected the person column {person.column!r} to be in `excluded`, not to be released.")
+    return bound_contributions(frame, person.column, person.max_rows)

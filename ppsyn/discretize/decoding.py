@@ -1,0 +1,69 @@
+"""Codes to one column of values, drawn evenly from the bin of each code."""
+
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import pandas_dtype
+
+from ppsyn.arrays import Codes, Floats, Ints
+from schemas.columns import (
+    BooleanColumn,
+    CategoricalColumn,
+    ColumnSchema,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    LabelledColumn,
+    RealColumn,
+)
+from schemas.columns.intervals import Intervals
+
+Decoded: TypeAlias = "pd.Series[Any]"
+"""A column of the dtype that its schema declares."""
+
+
+def decode_column(codes: Codes, column: ColumnSchema, rng: np.random.Generator) -> Decoded:
+    """Decode a column; every value encodes to the code it was drawn for."""
+    nulls = codes == column.value_count
+    present = np.where(nulls, 0, codes)
+    match column:
+        case CategoricalColumn() | BooleanColumn():
+            return _pick_labels(column, np.where(nulls, -1, codes))
+        case IntegerColumn():
+            values = _draw_whole(column.drawable, present, rng)
+        case RealColumn():
+            values = _draw_reals(column.drawable, present, rng)
+        case DateColumn():
+            values = _draw_whole(column.drawable, present, rng).astype("datetime64[D]")
+        case DatetimeColumn():
+            values = _in_zone(_draw_whole(column.drawable, present, rng) * column.tick, column.zone)
+    decoded = pd.Series(values).astype(pandas_dtype(column.decoded_dtype))
+    return decoded.mask(nulls) if column.nullable else decoded
+
+
+def _pick_labels(column: LabelledColumn, positions: NDArray[np.int32]) -> Decoded:
+    """The label at each position, and null for -1."""
+    if column.decoded_dtype == "category":
+        dtype = pd.CategoricalDtype(pd.Index(column.labels), ordered=column.is_ordered)
+        return pd.Series(pd.Categorical.from_codes(positions, dtype=dtype))
+    labels = pd.Series(column.labels, dtype=pandas_dtype(column.decoded_dtype)).array
+    return pd.Series(labels.take(positions, allow_fill=column.nullable))
+
+
+def _draw_whole(intervals: Intervals, codes: Codes, rng: np.random.Generator) -> Ints:
+    starts, ends = (np.asarray(bounds[codes], np.int64) for bounds in (intervals.starts, intervals.ends))
+    return rng.integers(starts, ends, endpoint=True)
+
+
+def _draw_reals(intervals: Intervals, codes: Codes, rng: np.random.Generator) -> Floats:
+    """Draw reals; those that rounding carries past an end of their bin are moved back to it."""
+    starts, ends, shares = intervals.starts[codes], intervals.ends[codes], rng.random(codes.size)
+    return np.clip(starts * (1 - shares) + ends * shares, starts, ends)
+
+
+def _in_zone(microseconds: Ints, zone: ZoneInfo | None) -> pd.DatetimeIndex:
+    moments = pd.DatetimeIndex(microseconds.astype("datetime64[us]"))
+    return moments if zone is None else moments.tz_localize("UTC").tz_convert(zone)

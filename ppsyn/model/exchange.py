@@ -1,0 +1,131 @@
+"""To mbi and back: its models, its measurements, and its estimator as an engine.
+
+Importing this module imports JAX and sets it to double precision, which mbi needs
+for tables of more than a few thousand rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import mbi
+import numpy as np
+
+from ppsyn.arrays import Codes, Floats
+from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.model.fit import Effort, Fit, estimate_total
+from ppsyn.model.graphical import FIRST_STEP, GraphicalModel, calibrated, unfitted
+from ppsyn.model.program import Measurement
+from ppsyn.partition.cells import Partition, finest
+
+jax.config.update("jax_enable_x64", True)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupQuery:
+    """The linear query of a partition: sums a marginal's cells over its groups."""
+
+    groups: Codes
+    count: int
+
+    def __call__(self, factor: mbi.Factor) -> jax.Array:
+        """Group sums of the factor."""
+        return jax.ops.segment_sum(factor.datavector(), self.groups, num_segments=self.count)
+
+    def op_norm_sq(self) -> float:
+        """The largest group's number of cells."""
+        return float(np.bincount(self.groups, minlength=self.count).max())
+
+
+def domain_to_mbi(domain: Domain) -> mbi.Domain:
+    """The attributes with their sizes."""
+    return mbi.Domain(domain.names, domain.shape(domain.names))
+
+
+def measurements_to_mbi(measurements: Sequence[Measurement]) -> list[mbi.LinearMeasurement]:
+    """The measurements as linear queries on their marginals."""
+    return [
+        mbi.LinearMeasurement(m.noisy_counts.astype(np.float64), m.clique, m.sigma, query=_query(m.partition))
+        for m in measurements
+    ]
+
+
+def _query(partition: Partition) -> GroupQuery | mbi.DatavectorQuery:
+    return (
+        mbi.DatavectorQuery() if partition == finest(partition.cells) else GroupQuery(partition.groups, partition.count)
+    )
+
+
+def measurements_from_mbi(domain: Domain, measurements: Sequence[mbi.LinearMeasurement]) -> tuple[Measurement, ...]:
+    """Measurements whose query is a marginal or a partition of one.
+
+    Raises:
+        TypeError: If a query is of another kind.
+    """
+    return tuple(_from_mbi(domain, measurement) for measurement in measurements)
+
+
+def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement:
+    clique = tuple(str(name) for name in measurement.clique)
+    match measurement.query:
+        case GroupQuery(groups=groups, count=count):
+            partition = Partition(groups, count)
+        case mbi.DatavectorQuery():
+            partition = finest(domain.size(clique))
+        case _:
+            raise TypeError(f"Expected a marginal or a GroupQuery, got {type(measurement.query).__name__}.")
+    return Measurement(clique, partition, np.asarray(measurement.noisy_measurement), float(measurement.stddev))
+
+
+def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
+    """The model as mbi's, with the marginals of its potentials' cliques."""
+    domain = domain_to_mbi(model.domain)
+    cliques = list(model.potentials)
+    return mbi.MarkovRandomField(
+        potentials=_vector(domain, {clique: model.potentials[clique] for clique in cliques}),
+        marginals=_vector(domain, {clique: model.project(clique) for clique in cliques}),
+        total=model.total,
+    )
+
+
+def _vector(domain: mbi.Domain, tables: dict[Clique, Floats]) -> mbi.CliqueVector:
+    factors = {clique: mbi.Factor(domain.project(clique), jnp.asarray(table)) for clique, table in tables.items()}
+    return mbi.CliqueVector(domain, list(tables), factors)
+
+
+def model_from_mbi(domain: Domain, field: mbi.MarkovRandomField) -> GraphicalModel:
+    """The model with mbi's potentials, calibrated here."""
+    potentials: dict[Clique, Floats] = {}
+    tables = {domain.clique(map(str, clique)): clique for clique in field.potentials.cliques}
+    for clique in maximal(tables):
+        potentials[clique] = np.zeros(domain.shape(clique))
+    for clique, key in tables.items():
+        outer = next(other for other in potentials if set(clique) <= set(other))
+        table = np.asarray(field.potentials[key].transpose(clique).datavector(flatten=False))
+        potentials[outer] += table.reshape([domain[name].size if name in clique else 1 for name in outer])
+    return calibrated(domain, potentials, float(np.asarray(field.total)), FIRST_STEP)
+
+
+def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort) -> Fit:
+    """Fit with mbi's mirror descent, warm-started."""
+    if not measurements:
+        return Fit(unfitted(domain), 0.0, 0)
+    total = estimate_total(measurements)
+    start = model_to_mbi(warm) if warm is not None and warm.potentials else None
+    field = mbi.estimation.MirrorDescent().estimate(
+        domain_to_mbi(domain),
+        measurements_to_mbi(measurements),
+        known_total=total,
+        iters=effort.iterations,
+        warm_start=start,
+        tol=effort.tolerance,
+    )
+    model = model_from_mbi(domain, field)
+    return Fit(model, loss(model, measurements), effort.iterations)
+
+
+def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:
+    """Half the weighted squared residuals of the model."""
+    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.noisy_counts) / m.sigma for m in measurements)
+    return float(sum(0.5 * float(r @ r) for r in residuals))

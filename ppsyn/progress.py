@@ -1,0 +1,32 @@
+"""A line on the terminal that shows how far a release has come: released values only."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ppsyn.synthesizer import State
+
+
+@contextmanager
+def shown(is_wanted: bool | None) -> Iterator[Callable[[State], None]]:
+    """Watch a run on standard error; by default where that is a terminal."""
+    if not (sys.stderr.isatty() if is_wanted is None else is_wanted):
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}% of the budget"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+        bar = progress.add_task("one-way marginals", total=1.0)
+
+        def watch(state: State) -> None:
+            progress.update(bar, completed=float(state.spent / state.plan.rho), description=_describe(state))
+
+        yield watch
+
+
+def _describe(state: State) -> str:
+    if state.one_way:
+        return "one-way marginals"
+    return f"round {len(state.rounds) + 1}" + (f": {' x '.join(state.chosen.clique)}" if state.chosen else "")

@@ -1,0 +1,131 @@
+"""The result of a release: everything in it is public or released."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ppsyn.arrays import Floats, Ints
+from ppsyn.discretize import decode, domain_of
+from ppsyn.domain import Clique, Domain
+from ppsyn.dp.budget import epsilon_from
+from ppsyn.dp.ledger import Ledger
+from ppsyn.errors import ConfigError
+from ppsyn.generate import blocks
+from ppsyn.model.fit import Effort, fit
+from ppsyn.model.graphical import GraphicalModel
+from ppsyn.model.program import Measurement
+from ppsyn.synthesizer import Round
+from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.table import TableSchema
+
+if TYPE_CHECKING:
+    import mbi
+
+_REFITS = 20
+_REFIT_EFFORT = Effort(iterations=200, tolerance=1e-5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginal:
+    """Expected counts of a marginal, one axis an attribute, with their error bars.
+
+    Attributes:
+        standard_error: What the added noise makes of each count, as a standard
+            deviation over refits to fresh noise. It does not cover dependencies
+            that were never measured.
+    """
+
+    clique: Clique
+    counts: Floats
+    standard_error: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesis:
+    """A fitted release: its account, its measurements, its model, and rows from it."""
+
+    schema: TableSchema
+    privacy: PrivacyConfig
+    config: AlgorithmConfig
+    ledger: Ledger
+    measurements: tuple[Measurement, ...]
+    rounds: tuple[Round, ...]
+    model: GraphicalModel
+    seed: int
+
+    @property
+    def domain(self) -> Domain:
+        """The encoded attributes."""
+        return self.model.domain
+
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP cost, exactly."""
+        return self.ledger.spent
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """The epsilon that the spent budget gives at `delta`, by default the release's own."""
+        delta = self.privacy.delta if delta is None else delta
+        if delta is None:
+            raise ConfigError("Expected a delta: this release was paid for in rho.")
+        return epsilon_from(self.rho, delta)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The synthetic table: as many rows as the noisy total, from the release's seed."""
+        return self.generate()
+
+    def generate(self, rows: int | None = None, seed: int | None = None) -> pd.DataFrame:
+        """Synthetic rows, at no further cost in privacy.
+
+        Args:
+            rows: How many; by default the noisy total.
+            seed: Equal seeds give equal rows; by default the release's seed.
+        """
+        return pd.concat(list(self.generate_blocks(rows, seed)), ignore_index=True)
+
+    def generate_blocks(self, rows: int | None = None, seed: int | None = None) -> Iterator[pd.DataFrame]:
+        """The rows of `generate`, a block at a time; at least one block, if an empty one."""
+        rows = round(self.model.total) if rows is None else rows
+        seed = self.seed if seed is None else seed
+        for index, codes in enumerate(blocks(self.model.steps(), self.domain, rows, seed)):
+            # The second key keeps values within bins independent of the codes' own stream.
+            rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index, 1))))
+            yield decode(codes, self.schema, rng)
+
+    def marginal(self, attributes: Iterable[str]) -> Marginal:
+        """Expected counts of a marginal with error bars, from the model alone."""
+        clique = self.domain.clique(attributes)
+        refits = np.stack([model.project(clique) for model in self._refits])
+        return Marginal(clique, self.model.project(clique), refits.std(axis=0, ddof=1))
+
+    @cached_property
+    def _refits(self) -> tuple[GraphicalModel, ...]:
+        """A parametric bootstrap: the model fitted to its own answers under fresh noise."""
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(0, 2))))
+        return tuple(self._refit(rng) for _ in range(_REFITS))
+
+    def _refit(self, rng: np.random.Generator) -> GraphicalModel:
+        again = [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.measurements]
+        return fit(self.domain, again, self.model, _REFIT_EFFORT).model
+
+    def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
+        expected = m.partition.sum_expected(self.model.project(m.clique))
+        return np.rint(expected + rng.normal(0, m.sigma, expected.size)).astype(np.int64)
+
+    def to_mbi(self) -> "tuple[mbi.MarkovRandomField, list[mbi.LinearMeasurement]]":
+        """The model and its measurements for users of mbi."""
+        from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import
+
+        return exchange.model_to_mbi(self.model), exchange.measurements_to_mbi(self.measurements)
+
+    def with_mbi(self, field: "mbi.MarkovRandomField") -> "Synthesis":
+        """The release with a model from mbi, fitted to its measurements in another way, say."""
+        from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import
+
+        return replace(self, model=exchange.model_from_mbi(self.domain, field))
