@@ -247,6 +247,27 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
                 d = np.sign(d) * np.maximum(np.abs(d) - t, 0)
             else:
                 d = js * d
+        if SH in ("haar", "haarh"):
+            n2 = 1 << max(0, (k - 1).bit_length())
+            # haar on padded: use scipy-free orthonormal DCT-II instead
+            jj = np.arange(k)
+            B = np.sqrt(2.0 / k) * np.cos(np.pi * (jj[None, :] + 0.5) * jj[:, None] / k)
+            B[0] /= np.sqrt(2.0)
+            c = B @ d
+            a0 = 0
+            width = 1
+            out = c.copy()
+            while a0 < k:
+                b0 = min(k, a0 + width)
+                if k - b0 < width // 2:
+                    b0 = k
+                blk = c[a0:b0]
+                nb = b0 - a0
+                if nb > 2:
+                    out[a0:b0] = blk * max(0.0, 1 - s2 * (nb - 2) / max(float(blk @ blk), 1e-9))
+                a0 = b0
+                width = max(2, width * 2)
+            d = B.T @ out
         if SH == "half":
             d = 0.8 * d
         y = m + d

@@ -53,7 +53,7 @@ class TableSchema(FrozenModel):
 
     def to_yaml(self) -> str:
         """A file that loads as this schema."""
-        return yaml.safe_dump(self.model_dump(mode="json", exclude_none=True), sort_keys=False, allow_unicode=True)
+        return yaml.safe_dump(self.model_dump(mode="json", exclude_none=True), sort_keys=False)
 
     def digest(self) -> str:
         """SHA-256 of the schema as canonical JSON."""

@@ -21,7 +21,7 @@ _ATTEMPTS = 30
 """Halvings of the step before the fit counts as converged."""
 
 _LONGER = 1.1
-"""How much an accepted step grows."""
+"""How much an accepted step grows, once a step has been refused; it doubles before."""
 
 _PATIENCE = 5
 """Steps in a row below the tolerance before the fit stops."""
@@ -157,7 +157,7 @@ def descend(
     first = program.node_start[-1]
     last = first + theta.size
     origin, origin_loss = theta, infer(program, theta, total, ahead, ahead_slope)
-    loss, momentum, stalled, taken = origin_loss, 1.0, 0, 0
+    loss, momentum, growth, stalled, taken = origin_loss, 1.0, 2.0, 0, 0
     for _ in range(iterations):
         accepted, attempts, theta_2, loss_2 = False, 0, theta, loss
         while not accepted and attempts < _ATTEMPTS:
@@ -169,7 +169,9 @@ def descend(
                     promised += ahead_slope[i] * (ahead[i] - values[i])
                 accepted = origin_loss - loss_2 >= 0.5 * promised
             attempts += 1
-            step *= _LONGER if accepted else 0.5
+            if not accepted:
+                growth = _LONGER
+            step *= growth if accepted else 0.5
         if not accepted:
             break
         taken += 1
@@ -179,7 +181,8 @@ def descend(
             origin, momentum = theta, 1.0
             origin_loss = infer(program, origin, total, ahead, ahead_slope)
             continue
-        stalled = stalled + 1 if loss - loss_2 < tolerance * max(loss_2, 1e-9) else 0
+        is_slow = growth == _LONGER and loss - loss_2 < tolerance * max(loss_2, 1e-9)
+        stalled = stalled + 1 if is_slow else 0
         later = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
         origin = theta_2 + (momentum - 1.0) / later * (theta_2 - theta)
         theta, loss = theta_2, loss_2

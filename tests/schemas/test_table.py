@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -44,7 +43,7 @@ def column_of(**fields: object) -> ColumnSchema:
 # Files
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(schemas())
 def test_a_schema_survives_its_file_and_its_json(tmp_path_factory: pytest.TempPathFactory, schema: TableSchema) -> None:
     path = written(tmp_path_factory.mktemp("schema"), schema.to_yaml())
@@ -53,11 +52,19 @@ def test_a_schema_survives_its_file_and_its_json(tmp_path_factory: pytest.TempPa
         assert copy.digest() == schema.digest()
 
 
+def test_text_that_looks_like_something_else_stays_text(tmp_path: Path) -> None:
+    values = ("yes", "off", "null", "~", "1", "012", "12:30", "1_0", "0x1", "1.5", "1e5", "2020-01-01", "", "<<", "- a")
+    schema = TableSchema.model_validate(
+        {"name": "t", "columns": [{"name": "no", **TEXT, "values": values, "other": "="}]}
+    )
+    assert TableSchema.load(written(tmp_path, schema.to_yaml())) == schema
+
+
 def test_the_digest_tells_schemas_apart_and_never_changes() -> None:
     schema = TableSchema.model_validate({"name": "t", "columns": [{"name": "a", "kind": "boolean", "nullable": True}]})
     other = schema.model_copy(update={"name": "u"})
     assert schema.digest() != other.digest()
-    assert schema.digest() == "DIGEST"
+    assert schema.digest() == "7eca95f596e2c3fe9acac5ec9e43aba332415577092e2a4988d06da79068971b"
 
 
 @pytest.mark.parametrize("path", sorted(TABLES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -77,6 +84,7 @@ def test_the_adult_table_has_its_columns_and_missing_values() -> None:
     ]
 
 
+YAML_BOOLEANS = "(as YAML reads yes, no, on and off); put it in quotes."
 VALID = "name: t\ncolumns: [{name: a, kind: boolean, nullable: true}]\n"
 
 
@@ -116,15 +124,16 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     [
         (
             "{name: a, kind: categorical, values: [yes, no], other: x}",
-            "column 'a', field 'values', item 1: Expected text or a whole number, got true (as YAML reads yes, no, on and off); put it in quotes.",
+            f"column 'a', field 'values', item 1: Expected text or a whole number, got true {YAML_BOOLEANS}",
         ),
         (
             "{name: a, kind: categorical, values: [x], other: no}",
-            "column 'a', field 'other': Expected text or a whole number, got false (as YAML reads yes, no, on and off); put it in quotes.",
+            f"column 'a', field 'other': Expected text or a whole number, got false {YAML_BOOLEANS}",
         ),
         (
             "{name: a, kind: categorical, values: [x, null], other: x}",
-            "column 'a', field 'values', item 2: Expected text or a whole number, got null (for missing values declare nullable: true); put it in quotes.",
+            "column 'a', field 'values', item 2: Expected text or a whole number, "
+            "got null (for missing values declare nullable: true); put it in quotes.",
         ),
         (
             "{name: a, kind: categorical, values: [1.5], other: x}",
@@ -132,7 +141,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         ),
         (
             "{name: on, kind: boolean, other: true}",
-            "column True, field 'name': Expected text, got true (as YAML reads yes, no, on and off); put it in quotes.",
+            f"column True, field 'name': Expected text, got true {YAML_BOOLEANS}",
         ),
         ("{kind: boolean, other: true}", "column number 1, field 'name': Expected this field to be given."),
         ("{name: a, kind: boolean, other: true, bin: 3}", "column 'a', field 'bin': Expected no field of this name."),
@@ -217,7 +226,7 @@ TEXT: Fields = {"kind": "categorical", "values": ["x", "y"]}
         (REAL | {"step": 0}, "greater than 0"),
         (REAL | {"step": 1e-9}, "at most 100000 codes"),
         (REAL | {"lower": 1, "bins": 2}, "tell apart"),
-        (REAL | {"edges": [0, 1e-50, 1], "dtype": "float32"}, "hold a value of dtype=float32"),
+        (REAL | {"lower": 0.1, "edges": [0.1, 0.1 + 1e-12, 1], "dtype": "float32"}, "hold a value of dtype=float32"),
         (DATE, "one of edges, bins, unit"),
         (DATE | {"unit": "hour"}, "'day', 'week', 'month', 'quarter' or 'year'"),
         (DATE | {"unit": "day", "bins": 3}, "only one of"),
@@ -349,7 +358,7 @@ RECENT = st.datetimes(datetime(1975, 1, 1), datetime(2030, 1, 1))
 DAYS = {"minute": 2, "hour": 60, "day": 400, "week": 400, "month": 2000, "quarter": 4000, "year": 9000}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(list(UNITS)), st.sampled_from(ZONES), RECENT)
 def test_a_bin_is_a_unit_of_the_local_clock(unit: str, zone: str, lower: datetime) -> None:
     upper = lower + timedelta(days=DAYS[unit])

@@ -1,0 +1,46 @@
+# Every target sets up what it needs in .venv; nothing else on the machine changes, except that
+# Debian's python3-venv is installed where Python cannot make an environment without it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= data
+
+.PHONY: release test test-slow check format clean benchmark-engine benchmark-utility benchmark-generation
+
+release: $(VENV)/ready  ## release the bundled example into out/
+	$(BIN)/python examples/adult/release.py
+
+test: $(VENV)/ready  ## the fast tests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/ready  ## the tests that take minutes
+	$(BIN)/python -m pytest -n 2 -m slow
+
+check: $(VENV)/ready  ## what must be clean before a commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark-engine: $(VENV)/ready  ## the model engine against mbi; DATA=folder of benchmark tables
+	$(BIN)/python -m ppsyn.benchmark.engine --data-dir $(DATA)
+
+benchmark-utility: $(VENV)/ready  ## workload error of releases; DATA=folder of benchmark tables
+	$(BIN)/python -m ppsyn.benchmark.utility --data-dir $(DATA)
+
+benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
+	$(BIN)/python -m ppsyn.benchmark.generation
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable . --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,101 @@
+"""The curator under observation: what it hands to its mechanisms, when, and at which declared sensitivity."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ppsyn.arrays import Ints
+from ppsyn.discretize import EncodedTable
+from ppsyn.dp import curator as gate
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import Ledger, MemoryAccount, Spend
+from ppsyn.marginals import TableCounter
+from ppsyn.requests import Request, noise_scale
+
+PLENTY = Fraction(10**6)
+"""A budget that no test here uses up."""
+
+
+@dataclass
+class Draw:
+    """What a mechanism was asked to do."""
+
+    exact: tuple[int, ...]
+    rho: Fraction
+    sensitivity: int
+
+
+@dataclass
+class Watched:
+    """Stand-ins for both mechanisms that keep what they were given and answer without noise.
+
+    Attributes:
+        events: What happened, in order: reservations (of a watched account) and draws.
+        counts: What a measurement answers, from the number of groups; by default zeros.
+        choice: What a selection answers, from the number of candidates; by default the first.
+    """
+
+    events: list[str] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)
+    counts: Callable[[int], Ints] = lambda groups: np.zeros(groups, np.int64)
+    choice: Callable[[int], int] = lambda _: 0
+
+    def measure(self, exact_counts: Ints, rho: Fraction, sensitivity: int) -> tuple[Ints, float]:
+        """Stand in for the discrete Gaussian."""
+        self.events.append("draw")
+        self.draws.append(Draw(tuple(exact_counts.tolist()), rho, sensitivity))
+        return self.counts(exact_counts.size), noise_scale(rho, sensitivity)
+
+    def select(self, scores: Sequence[int], rho: Fraction, sensitivity: int) -> int:
+        """Stand in for the noisy maximum."""
+        self.events.append("draw")
+        self.draws.append(Draw(tuple(scores), rho, sensitivity))
+        return self.choice(len(scores))
+
+
+def watch_draws(patch: pytest.MonkeyPatch, watched: Watched | None = None) -> Watched:
+    """Put the stand-ins where the curator looks its mechanisms up."""
+    watched = watched or Watched()
+    patch.setattr(gate, "add_discrete_gaussian", watched.measure)
+    patch.setattr(gate, "draw_noisy_max", watched.select)
+    return watched
+
+
+@dataclass
+class WatchedAccount:
+    """An account that tells when it was asked, and may refuse with any error."""
+
+    events: list[str]
+    total: Fraction = PLENTY
+    refusal: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.inner = MemoryAccount(self.total)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been reserved so far."""
+        return self.inner.ledger
+
+    def reserve(self, spend: Spend) -> None:
+        """Say so, then charge or refuse."""
+        self.events.append("reserve")
+        if self.refusal is not None:
+            raise self.refusal
+        self.inner.reserve(spend)
+
+
+def guard(table: EncodedTable, max_rows: int = 1, total: Fraction = PLENTY) -> TableCurator:
+    """A curator of the table."""
+    return TableCurator(TableCounter(table), MemoryAccount(total), max_rows)
+
+
+def drawn_for(table: EncodedTable, request: Request, max_rows: int) -> Draw:
+    """What the curator hands to its mechanism to answer the request."""
+    with pytest.MonkeyPatch.context() as patch:
+        watched = watch_draws(patch)
+        guard(table, max_rows).answer(request)
+    return watched.draws[-1]

@@ -1,0 +1,162 @@
+"""Claim C1: a measurement costs what it is charged, whatever the partition."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ppsyn.arrays import Codes, Ints
+from ppsyn.domain import Attribute, Clique, Domain
+from ppsyn.dp import mechanisms
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.errors import InvariantError
+from ppsyn.marginals import TableCounter
+from ppsyn.partition.cells import Partition, finest
+from ppsyn.requests import Measured, MeasureRequest, noise_scale
+from privacy.instruments import PLENTY, drawn_for
+from privacy.neighbours import Neighbours, cliques, encoded, l2_squared, neighbours, partitions, tower
+from statistical import ALPHA, SCALE_DRAWS, mean_p_value, scale_p_value
+
+RHO = Fraction(1, 50)
+THREE = Domain((Attribute("a0", 3),))
+
+
+def squared_move(pair: Neighbours, request: MeasureRequest) -> int:
+    """The squared L2 distance between the counts that neighbours hand to the mechanism."""
+    before, after = (drawn_for(table, request, pair.max_rows).exact for table in (pair.smaller, pair.larger))
+    return l2_squared(np.array(before), np.array(after))
+
+
+def is_within_declared(pair: Neighbours, request: MeasureRequest, max_rows: int) -> bool:
+    """Whether a curator told of `max_rows` declares enough for these neighbours."""
+    return squared_move(pair, request) <= drawn_for(pair.larger, request, max_rows).sensitivity ** 2
+
+
+class LevelCounter:
+    """A private table whose cells all count the same."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def counts(self, clique: Clique) -> Ints:
+        return np.full(SCALE_DRAWS, self.level, np.int64)
+
+
+def draw_residuals(max_rows: int = 1, level: int = 0) -> Ints:
+    """What the curator's measurement adds to `SCALE_DRAWS` equal counts."""
+    curator = TableCurator(LevelCounter(level), MemoryAccount(PLENTY), max_rows)
+    answer = curator.answer(MeasureRequest(("a0",), finest(SCALE_DRAWS), RHO))
+    assert isinstance(answer, Measured)
+    return answer.noisy_counts - level
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c1_one_row_moves_one_group_count_by_one_whatever_the_partition(data: st.DataObject) -> None:
+    pair = data.draw(neighbours(max_rows=1))
+    clique = data.draw(cliques(pair.domain))
+    request = MeasureRequest(clique, data.draw(partitions(pair.domain.size(clique))), RHO)
+    assert squared_move(pair, request) == 1
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c1_a_person_moves_group_counts_by_no_more_than_declared(data: st.DataObject) -> None:
+    pair = data.draw(neighbours())
+    clique = data.draw(cliques(pair.domain))
+    request = MeasureRequest(clique, data.draw(partitions(pair.domain.size(clique))), RHO)
+    assert is_within_declared(pair, request, pair.max_rows)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_c1_the_declared_sensitivity_is_attained(max_rows: int) -> None:
+    pair, request = tower(THREE, max_rows), MeasureRequest(("a0",), finest(3), RHO)
+    assert squared_move(pair, request) == drawn_for(pair.larger, request, max_rows).sensitivity ** 2
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_c1_a_curator_told_of_too_few_rows_is_caught(max_rows: int) -> None:
+    request = MeasureRequest(("a0",), finest(3), RHO)
+    assert not is_within_declared(tower(THREE, max_rows + 1), request, max_rows)
+
+
+@given(st.integers(1, 30).flatmap(partitions))
+def test_c1_every_cell_counts_in_one_group_and_once(partition: Partition) -> None:
+    for cell in np.eye(partition.cells, dtype=np.int64):
+        assert sorted(partition.sum_counts(cell).tolist()) == [0] * (partition.count - 1) + [1]
+
+
+@pytest.mark.parametrize(
+    ("groups", "count"),
+    [
+        (np.array([0, 2], np.int32), 2),
+        (np.array([0, -1], np.int32), 2),
+        (np.array([0, 0], np.int32), 2),
+        (np.array([[0, 1]], np.int32), 2),
+        (np.array([0.0, 1.0]), 2),
+        (np.zeros(0, np.int32), 0),
+    ],
+)
+def test_c1_what_does_not_cover_every_cell_once_is_no_partition(groups: Codes, count: int) -> None:
+    with pytest.raises(InvariantError):
+        Partition(groups, count)
+
+
+def test_c1_the_groups_of_a_partition_cannot_be_changed_afterwards() -> None:
+    partition = finest(4)
+    with pytest.raises(ValueError, match="read-only"):
+        partition.groups[0] = 3
+
+
+@pytest.mark.parametrize("cells", [1, 2, 4])
+def test_c1_a_partition_of_another_marginal_is_refused_and_not_charged(cells: int) -> None:
+    account = MemoryAccount(PLENTY)
+    curator = TableCurator(TableCounter(encoded(THREE, [(0,), (2,)])), account)
+    with pytest.raises(InvariantError, match="nothing was charged"):
+        curator.answer(MeasureRequest(("a0",), finest(cells), RHO))
+    assert account.ledger.spent == 0
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_c1_noise_has_the_scale_that_the_budget_buys_for_all_rows_of_a_person(max_rows: int) -> None:
+    # 20,000 draws; catches 5% of the scale, so also a bound on rows that is not passed on.
+    draws = draw_residuals(max_rows)
+    assert scale_p_value(draws, claimed=5.0 * max_rows) > ALPHA
+    assert mean_p_value(draws, scale=5.0 * max_rows) > ALPHA
+
+
+@pytest.mark.parametrize("error", [0.95, 1.05])
+def test_c1_noise_of_the_wrong_scale_is_caught(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: error * noise_scale(rho, sensitivity))
+    monkeypatch.setattr(mechanisms, "_check_cost", lambda cost, rho: None)
+    assert scale_p_value(draw_residuals(), claimed=5.0) <= ALPHA
+
+
+def test_c1_noise_that_costs_more_than_was_charged_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: 0.999999 * noise_scale(rho, sensitivity))
+    with pytest.raises(InvariantError, match="nothing was drawn"):
+        mechanisms.add_discrete_gaussian(np.zeros(3, np.int64), RHO, 1)
+
+
+def test_c1_cells_do_not_share_their_noise() -> None:
+    # 10,000 pairs; catches a correlation of 0.1 between neighbouring cells.
+    pairs = draw_residuals().reshape(-1, 2)
+    assert stats.pearsonr(pairs[:, 0], pairs[:, 1]).pvalue > ALPHA
+
+
+def test_c1_noise_is_added_to_whole_numbers_and_not_in_floating_point() -> None:
+    # Next to 2**60 a double steps by 256, so noise of scale 5 would vanish or jump.
+    assert scale_p_value(draw_residuals(level=2**60), claimed=5.0) > ALPHA
+
+
+def test_c1_noise_follows_the_discrete_gaussian() -> None:
+    # 20,000 draws in 13 bins of the exact law; catches a rounded Laplace or a truncated tail.
+    values = np.arange(-6, 7) * 2
+    law = np.exp(-(np.arange(-200.0, 201.0) ** 2) / (2 * 5.0**2))
+    parts = [part.sum() for part in np.split(law, np.searchsorted(np.arange(-200, 201), values))]
+    seen = np.bincount(np.searchsorted(values, draw_residuals(), side="right"), minlength=len(parts))
+    assert stats.chisquare(seen, SCALE_DRAWS * np.array(parts) / law.sum()).pvalue > ALPHA

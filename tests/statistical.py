@@ -1,0 +1,57 @@
+"""Tests of randomness: the false-alarm rate, the p-values, and what they can tell apart.
+
+A test that asks for `p_value > ALPHA` raises a false alarm once in 10^9 runs. The noise
+has no seed, so this rate alone keeps the suite quiet. `test_statistical.py` in
+`tests/privacy` shows that each p-value rejects what it should.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+ALPHA = 1e-9
+"""False alarms: one in 10^9 runs."""
+
+SCALE_DRAWS = 20_000
+"""Catches an error of 5% of a Gaussian's scale, either way, in 999 of 1,000 runs."""
+
+CHOICE_DRAWS = 2_000
+"""Catches an error of 10% of an exponential mechanism's scale, either way, in 999 of 1,000 runs; see `tipping_gap`."""
+
+RIVALS = 100
+"""Equal candidates that the better one of `tipping_gap` competes with."""
+
+
+def scale_p_value(draws: ArrayLike, claimed: float) -> float:
+    """Two-sided chi-square test that Gaussian draws around zero have the claimed standard deviation."""
+    values = np.asarray(draws, np.float64)
+    statistic = float(np.square(values / claimed).sum())
+    return float(2 * min(stats.chi2.cdf(statistic, values.size), stats.chi2.sf(statistic, values.size)))
+
+
+def mean_p_value(draws: ArrayLike, scale: float) -> float:
+    """Two-sided test that draws of the given standard deviation are centred on zero."""
+    values = np.asarray(draws, np.float64)
+    return float(2 * stats.norm.sf(abs(values.mean()) / scale * np.sqrt(values.size)))
+
+
+def frequencies_p_value(counts: ArrayLike, probabilities: ArrayLike) -> float:
+    """Chi-square test that outcomes were drawn with the given probabilities; expect at least five of each."""
+    observed, shares = np.asarray(counts, np.float64), np.asarray(probabilities, np.float64)
+    return float(stats.chisquare(observed, observed.sum() * shares / shares.sum()).pvalue)
+
+
+def exponential_probabilities(scores: ArrayLike, scale: float) -> NDArray[np.float64]:
+    """What the exponential mechanism gives each candidate: proportional to exp(score / scale)."""
+    heights = np.asarray(scores, np.float64) / scale
+    weights = np.exp(heights - heights.max())
+    return weights / weights.sum()
+
+
+def tipping_gap(scale: float) -> int:
+    """How far one candidate must lead `RIVALS` equal ones to be chosen half of the time.
+
+    Where the odds tip, they are most sensitive to the scale: an error of 10% moves
+    one half by 0.11, ten standard deviations of `CHOICE_DRAWS` draws.
+    """
+    return round(scale * np.log(RIVALS))
