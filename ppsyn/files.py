@@ -45,7 +45,7 @@ class _Round(FrozenModel):
     clique: tuple[str, ...]
     groups: int
     sigma: float
-    moved: float
+    surprise: float
     noise: float
 
 
@@ -90,7 +90,7 @@ def _document(synthesis: Synthesis) -> _Document:
             _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma) for m in synthesis.measurements
         ),
         rounds=tuple(
-            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, moved=r.moved, noise=r.noise)
+            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise)
             for r in synthesis.rounds
         ),
         potentials=tuple(synthesis.model.potentials),
@@ -105,6 +105,8 @@ def _arrays(synthesis: Synthesis) -> dict[str, NDArray[np.generic]]:
     for index, measurement in enumerate(synthesis.measurements):
         arrays[f"groups{index}"] = measurement.partition.groups
         arrays[f"counts{index}"] = measurement.noisy_counts
+        if measurement.denoised is not None:
+            arrays[f"denoised{index}"] = measurement.denoised
     for index, table in enumerate(synthesis.model.potentials.values()):
         arrays[f"potentials{index}"] = table
     return arrays
@@ -133,6 +135,7 @@ def _restore(document: _Document, arrays: dict[str, NDArray[np.generic]]) -> Syn
             Partition(arrays[f"groups{i}"].astype(np.int32), m.groups),
             arrays[f"counts{i}"].astype(np.int64),
             m.sigma,
+            arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
         )
         for i, m in enumerate(document.measurements)
     )
@@ -146,7 +149,7 @@ def _restore(document: _Document, arrays: dict[str, NDArray[np.generic]]) -> Syn
         config=document.config,
         ledger=Ledger(document.budget, tuple(Spend(s.kind, s.rho, s.digest, s.clique) for s in document.spends)),
         measurements=measurements,
-        rounds=tuple(Round(r.clique, r.groups, r.sigma, r.moved, r.noise) for r in document.rounds),
+        rounds=tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise) for r in document.rounds),
         model=calibrated(domain, potentials, document.total, document.step),
         seed=document.seed,
     )

@@ -9,12 +9,10 @@ from ppsyn.domain import Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.tree import interaction_graph
+from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, Candidate, noise_scale, to_grid
 from schemas.config import AlgorithmConfig, WorkloadConfig
-
-NOISE_L1 = math.sqrt(2 / math.pi)
-"""Expected absolute value of standard normal noise."""
 
 _MANY = 500
 """Default workloads larger than this go down one degree."""

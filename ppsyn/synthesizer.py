@@ -4,22 +4,22 @@ It holds no data. The same answers give the same requests and the same model, to
 the last bit, so a run resumes by replaying the answers it has paid for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from ppsyn import selection
-from ppsyn.domain import Attribute, Clique, Domain
+from ppsyn.denoise import denoise
+from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.model.engines import ENGINES
 from ppsyn.model.fit import Effort
 from ppsyn.model.graphical import GraphicalModel, unfitted
 from ppsyn.model.program import Measurement
-from ppsyn.partition.balanced import split_balanced
-from ppsyn.partition.cells import Partition, equal_width
-from ppsyn.partition.order import partition_in_order
+from ppsyn.one_way import coarse_requests, fine_requests
+from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.requests import (
     Answer,
     Candidate,
@@ -30,9 +30,8 @@ from ppsyn.requests import (
     Request,
     Selected,
     SelectRequest,
-    noise_scale,
 )
-from ppsyn.shares import divide, floored
+from ppsyn.shares import floored
 from schemas.config import AlgorithmConfig
 
 _TOLERANCE = 1e-4
@@ -63,14 +62,14 @@ class Round:
     """What a round did: released values only.
 
     Attributes:
-        moved: L1 change of the measured groups by the fit.
-        noise: Expected L1 norm of the noise they carried.
+        surprise: L1 distance of the answer from what the model expected.
+        noise: Expected L1 norm of the noise in the answer.
     """
 
     clique: Clique
     groups: int
     sigma: float
-    moved: float
+    surprise: float
     noise: float
 
 
@@ -80,9 +79,10 @@ class State:
 
     Attributes:
         spent: What the requests so far have cost, lost answers included.
-        one_way: Marginals still to be measured before the rounds begin.
+        one_way: Marginals of single attributes still to be measured in this stage.
         round_rho: What the next round may cost.
         chosen: The selected candidate that is to be measured next.
+        is_fine: Whether the coarse stage of the one-way marginals is over.
     """
 
     plan: Plan
@@ -111,56 +111,21 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
     selection.check_smallest_model(domain, config.model_mb)
     workload = selection.workload_cliques(domain, config.workload)
     plan = Plan(domain, rho, sensitivity, config, workload, selection.candidate_cliques(domain, workload))
-    if floored(rho / config.rounds) < _SMALLEST_RHO or min(r.rho for r in _coarse(plan)) < _SMALLEST_RHO:
+    state = start(plan)
+    if min(state.round_rho, *(request.rho for request in state.one_way)) < _SMALLEST_RHO:
         raise ConfigError("Expected a larger budget: it is too small to measure anything. Raise epsilon, delta or rho.")
     return plan
 
 
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
-    after = plan.rho * (1 - Fraction(plan.config.initial))
-    return State(plan, Fraction(0), _coarse(plan), floored(after / plan.config.rounds), unfitted(plan.domain))
+    coarse = coarse_requests(plan.domain, _initial_rho(plan) * Fraction(plan.config.coarse), plan.config.coarse_groups)
+    after = plan.rho - _initial_rho(plan)
+    return State(plan, Fraction(0), coarse, floored(after / plan.config.rounds), unfitted(plan.domain))
 
 
-def _one_way(
-    plan: Plan, rho: Fraction, sizes: Sequence[int], partition: Callable[[int, Fraction], Partition]
-) -> tuple[MeasureRequest, ...]:
-    shares = divide(rho, [size ** (2 / 3) for size in sizes])
-    return tuple(
-        MeasureRequest((a.name,), partition(i, share), share)
-        for i, (a, share) in enumerate(zip(_informative(plan.domain), shares, strict=True))
-    )
-
-
-def _informative(domain: Domain) -> tuple[Attribute, ...]:
-    return tuple(a for a in domain.attributes if a.size > 1) or domain.attributes[:1]
-
-
-def _coarse(plan: Plan) -> tuple[MeasureRequest, ...]:
-    most = plan.config.coarse_groups
-    attributes = _informative(plan.domain)
-    rho = plan.rho * Fraction(plan.config.initial) * Fraction(plan.config.coarse)
-    return _one_way(
-        plan, rho, [min(a.size, most) for a in attributes], lambda i, _: equal_width(attributes[i].size, most)
-    )
-
-
-def _fine(state: State) -> tuple[MeasureRequest, ...]:
-    plan = state.plan
-    attributes = _informative(plan.domain)
-    rho = plan.rho * Fraction(plan.config.initial) * (1 - Fraction(plan.config.coarse))
-
-    def partition(i: int, share: Fraction) -> Partition:
-        name = attributes[i].name
-        sigma = noise_scale(share, plan.sensitivity)
-        found = partition_in_order(
-            state.model.project((name,)),
-            (attributes[i].is_ordered,),
-            lambda x: (split_balanced(x, plan.config.fine_level * sigma),),
-        )
-        return tuple(found)[0]
-
-    return _one_way(plan, rho, [a.size for a in attributes], partition)
+def _initial_rho(plan: Plan) -> Fraction:
+    return plan.rho * Fraction(plan.config.initial)
 
 
 def next_request(state: State) -> Request | None:
@@ -218,89 +183,42 @@ def _absorb_loss(state: State) -> State:
     """The budget is gone and the answer with it; go on with what is left."""
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
-    return _finish(replace(state, chosen=None))
+    state = replace(state, chosen=None)
+    return _finish(state) if state.left == 0 else state
 
 
 def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
-    import os
-
-    SH = os.environ.get("SH", "none")
-    y = answer.noisy_counts.astype(float)
-    sig = answer.sigma
-    if SH != "none" and (state.is_fine):
-        m = request.partition.sum_expected(state.model.project(request.clique))
-        d = y - m
-        k = d.size
-        s2 = answer.sigma**2
-        js = max(0.0, 1 - s2 * max(k - 2, 0) / max(float(d @ d), 1e-9)) if k > 2 else 1.0
-        if SH == "js":
-            d = js * d
-        if SH == "sure":
-            a = np.sort(np.abs(d))
-            c = np.cumsum(a**2)
-            i = np.arange(1, k + 1)
-            risk = k * s2 - 2 * s2 * i + c + (k - i) * a**2
-            j = int(np.argmin(risk))
-            t = a[j]
-            rjs = k * s2 - s2 * s2 * (k - 2) ** 2 / max(float(d @ d), 1e-9) if k > 2 else k * s2
-            if risk[j] < rjs and k > 2:
-                d = np.sign(d) * np.maximum(np.abs(d) - t, 0)
-            else:
-                d = js * d
-        if SH in ("haar", "haarh"):
-            n2 = 1 << max(0, (k - 1).bit_length())
-            # haar on padded: use scipy-free orthonormal DCT-II instead
-            jj = np.arange(k)
-            B = np.sqrt(2.0 / k) * np.cos(np.pi * (jj[None, :] + 0.5) * jj[:, None] / k)
-            B[0] /= np.sqrt(2.0)
-            c = B @ d
-            a0 = 0
-            width = 1
-            out = c.copy()
-            while a0 < k:
-                b0 = min(k, a0 + width)
-                if k - b0 < width // 2:
-                    b0 = k
-                blk = c[a0:b0]
-                nb = b0 - a0
-                if nb > 2:
-                    out[a0:b0] = blk * max(0.0, 1 - s2 * (nb - 2) / max(float(blk @ blk), 1e-9))
-                a0 = b0
-                width = max(2, width * 2)
-            d = B.T @ out
-        if SH == "half":
-            d = 0.8 * d
-        y = m + d
-        raw = float(np.abs(answer.noisy_counts - m).sum())
-        if os.environ.get("SW"):
-            sig = answer.sigma * max(js, 0.1) ** 0.5
-    measurement = Measurement(request.clique, request.partition, y, sig)
+    expected = request.partition.sum_expected(state.model.project(request.clique))
+    # Before the coarse stage ends the model knows nothing that an answer could be shrunk towards.
+    denoised = denoise(answer.noisy_counts, expected, answer.sigma) if state.is_fine else None
+    measurement = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma, denoised)
     state = replace(state, measurements=(*state.measurements, measurement))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
-    before = request.partition.sum_expected(state.model.project(request.clique))
-    state = _refit(state, 1, _TOLERANCE)
-    after = request.partition.sum_expected(state.model.project(request.clique))
-    moved = float(np.abs(after - before).sum())
-    if SH != "none":
-        moved = raw
-    noise = selection.NOISE_L1 * answer.sigma * request.partition.count
-    done = Round(request.clique, request.partition.count, answer.sigma, moved, noise)
-    is_too_noisy = noise > state.plan.config.eta * moved
-    round_rho = state.round_rho * 4 if is_too_noisy else state.round_rho
-    return _finish(replace(state, rounds=(*state.rounds, done), chosen=None, round_rho=round_rho))
+    surprise = float(np.abs(answer.noisy_counts - expected).sum())
+    noise = NOISE_L1 * answer.sigma * request.partition.count
+    done = Round(request.clique, request.partition.count, answer.sigma, surprise, noise)
+    round_rho = state.round_rho * 4 if noise > state.plan.config.eta * surprise else state.round_rho
+    state = replace(state, rounds=(*state.rounds, done), chosen=None, round_rho=round_rho)
+    return _finish(state) if state.left == 0 else _refit(state, 1, _TOLERANCE)
 
 
 def _after_one_way(state: State) -> State:
+    """Between the stages, and after the last, the model is fitted to what they told."""
     if state.one_way:
         return state
     state = _refit(state, 2, _TOLERANCE)
-    return state if state.is_fine else replace(state, one_way=_fine(state), is_fine=True)
+    if state.is_fine:
+        return state
+    plan = state.plan
+    rho = _initial_rho(plan) * (1 - Fraction(plan.config.coarse))
+    fine = fine_requests(state.model, rho, plan.sensitivity, plan.config.fine_level)
+    return replace(state, one_way=fine, is_fine=True)
 
 
 def _finish(state: State) -> State:
     """The last fit tries hardest."""
-    return _refit(state, 3, _FINAL_TOLERANCE) if state.left == 0 else state
+    return _refit(state, 4, _FINAL_TOLERANCE)
 
 
 def _refit(state: State, times: int, tolerance: float) -> State:

@@ -70,11 +70,14 @@ class AlgorithmConfig(FrozenModel):
 
     partition: Literal["balanced", "merge-split", "cells"] = "balanced"
     """How the cells of a marginal are merged before it is measured."""
-    initial: Share = 0.2
+    initial: Share = 0.4
     """Share of the budget for one-way marginals."""
     coarse: Share = 0.5
-    coarse_groups: int = 16
-    fine_level: float = 1.0
+    """Share of that for their coarse stage."""
+    coarse_groups: Annotated[int, Field(ge=2)] = 16
+    """Groups of an attribute in the coarse stage at most."""
+    fine_level: Positive = 1.0
+    """Standard deviations of noise that a group of the fine stage keeps at least."""
     select: Share = 0.2
     """Share of a round's budget that selects; the rest measures."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 60
@@ -82,11 +85,11 @@ class AlgorithmConfig(FrozenModel):
     levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 2.0, 4.0, 8.0)
     """Granularities: a group keeps at least this many standard deviations of noise."""
     eta: Positive = 1.0
-    """Noise halves when it exceeds `eta` times what a measurement changed."""
+    """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
     model_mb: Positive = 20.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
     """What fits the model: the built-in junction tree, or mbi's estimator."""
-    iterations: Annotated[int, Field(ge=1)] = 200
-    """Steps of a round's fit at most; the first may take twice, the last three times as many."""
+    iterations: Annotated[int, Field(ge=1)] = 100
+    """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
     workload: WorkloadConfig = WorkloadConfig()

@@ -26,8 +26,8 @@ class _StrictLoader(yaml.SafeLoader):
     @override
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"expected the key {key.value!r} once", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)

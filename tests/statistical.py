@@ -1,9 +1,12 @@
 """Tests of randomness: the false-alarm rate, the p-values, and what they can tell apart.
 
 A test that asks for `p_value > ALPHA` raises a false alarm once in 10^9 runs. The noise
-has no seed, so this rate alone keeps the suite quiet. `test_statistical.py` in
-`tests/privacy` shows that each p-value rejects what it should.
+has no seed, so this rate alone keeps the suite quiet; tests that a fault is caught plant
+one large enough to be missed more rarely still. `tests/privacy/test_statistical.py` shows
+that each p-value rejects what it should, from seeded draws.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +18,11 @@ ALPHA = 1e-9
 SCALE_DRAWS = 20_000
 """Catches an error of 5% of a Gaussian's scale, either way, in 999 of 1,000 runs."""
 
-CHOICE_DRAWS = 2_000
-"""Catches an error of 10% of an exponential mechanism's scale, either way, in 999 of 1,000 runs; see `tipping_gap`."""
+CHOICE_DRAWS = 1_000
+"""Catches an error of 15% of an exponential mechanism's scale, either way, in 999 of 1,000 runs; see `tipping_gap`."""
+
+FEW_CHOICES = 200
+"""Catches the same scale wrong by one half of itself, either way, in 999 of 1,000 runs."""
 
 RIVALS = 100
 """Equal candidates that the better one of `tipping_gap` competes with."""
@@ -51,7 +57,14 @@ def exponential_probabilities(scores: ArrayLike, scale: float) -> NDArray[np.flo
 def tipping_gap(scale: float) -> int:
     """How far one candidate must lead `RIVALS` equal ones to be chosen half of the time.
 
-    Where the odds tip, they are most sensitive to the scale: an error of 10% moves
-    one half by 0.11, ten standard deviations of `CHOICE_DRAWS` draws.
+    Where the odds tip, they are most sensitive to the scale: an error of 15% moves
+    one half by 0.15, nine standard deviations of `CHOICE_DRAWS` draws.
     """
     return round(scale * np.log(RIVALS))
+
+
+def lead_p_value(chosen: Sequence[int], claimed: float) -> float:
+    """Test that candidate 0, a tipping gap ahead of its rivals, was chosen as often as the claimed scale says."""
+    leads = sum(index == 0 for index in chosen)
+    share = float(exponential_probabilities([tipping_gap(claimed), *[0] * RIVALS], claimed)[0])
+    return frequencies_p_value([leads, len(chosen) - leads], [share, 1 - share])

@@ -109,9 +109,11 @@ _FIELDS = {
 
 
 @st.composite
-def columns(draw: st.DrawFn, *, may_refuse: bool = True, name: str = "a") -> ColumnSchema:
-    """A column of any kind, policy and dtype."""
-    kind = draw(st.sampled_from(KINDS))
+def columns(
+    draw: st.DrawFn, *, kinds: tuple[str, ...] = KINDS, may_refuse: bool = True, name: str = "a"
+) -> ColumnSchema:
+    """A column of any of the kinds, with any policy and dtype."""
+    kind = draw(st.sampled_from(kinds))
     fields: Fields = {"name": name, "kind": kind, "nullable": draw(st.booleans()), **draw(_FIELDS[kind])}
     policies = [{"outside": "refuse"}] if may_refuse else []
     if kind not in ("categorical", "boolean"):

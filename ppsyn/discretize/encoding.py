@@ -67,9 +67,8 @@ def _settle(place: Reading, column: ColumnSchema) -> Codes:
     is_refused = (fits != Fit.INSIDE) & ((fits != Fit.NULL) | (null is None))
     if column.outside == "refuse" and is_refused.any():
         raise DomainRefusedError(column.name, column.rule if null is None else f"{column.rule}, or null")
-    destinations = {"clip": None, "other": other, "null": null, "refuse": None}
-    destination = destinations[column.outside]
-    if destination is not None:
-        codes = np.where(fits == Fit.OUTSIDE, destination, codes)
+    outside = {"other": other, "null": null}.get(column.outside)
+    if outside is not None:
+        codes = np.where(fits == Fit.OUTSIDE, outside, codes)
     incomparable = next(code for code in (null, other, 0) if code is not None)
     return np.where(fits >= Fit.MISFIT, incomparable, codes).astype(np.int32)

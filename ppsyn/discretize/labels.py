@@ -19,7 +19,8 @@ def find_labels(raw: Raw, labels: Sequence[str | int]) -> Reading:
     numbers = {number: code for code, label in enumerate(labels) if (number := _number(label)) is not None}
     if not texts:
         return _find_numbers(read_whole(raw), numbers)
-    return read(raw, partial(_find_text, texts=texts), partial(_find_array, numbers=numbers), np.int64)
+    one, many = partial(_find_one, texts=texts, numbers=numbers), partial(_find_array, numbers=numbers)
+    return read(raw, one, many, np.int64)
 
 
 def find_truths(raw: Raw) -> Reading:
@@ -41,12 +42,15 @@ def _find_numbers(reading: Reading, numbers: Mapping[int, int]) -> Reading:
     return Reading(codes, fits.astype(np.int8))
 
 
-def _find_text(value: object, texts: Mapping[str, int]) -> tuple[int, Fit]:
-    number, fit = (0, Fit.INSIDE) if isinstance(value, str) else whole_of(value)
-    if fit is Fit.INSIDE:
-        code = texts.get(value if isinstance(value, str) else str(number))
-        return (0, Fit.OUTSIDE) if code is None else (code, Fit.INSIDE)
-    return 0, Fit.NULL if fit is Fit.NULL else Fit.OUTSIDE
+def _find_one(value: object, texts: Mapping[str, int], numbers: Mapping[int, int]) -> tuple[int, Fit]:
+    if isinstance(value, str):
+        code = texts.get(value)
+    else:
+        number, fit = whole_of(value)
+        if fit is Fit.NULL:
+            return 0, Fit.NULL
+        code = numbers.get(number) if fit is Fit.INSIDE else None
+    return (0, Fit.OUTSIDE) if code is None else (code, Fit.INSIDE)
 
 
 def _find_array(raw: Raw, numbers: Mapping[int, int]) -> Reading | None:

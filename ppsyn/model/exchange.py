@@ -5,7 +5,7 @@ for tables of more than a few thousand rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ def domain_to_mbi(domain: Domain) -> mbi.Domain:
 
 
 def measurements_to_mbi(measurements: Sequence[Measurement]) -> list[mbi.LinearMeasurement]:
-    """The measurements as linear queries on their marginals."""
+    """The measurements as linear queries on their marginals, with the answers as they were drawn."""
     return [
         mbi.LinearMeasurement(m.noisy_counts.astype(np.float64), m.clique, m.sigma, query=_query(m.partition))
         for m in measurements
@@ -113,9 +113,10 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
         return Fit(unfitted(domain), 0.0, 0)
     total = estimate_total(measurements)
     start = model_to_mbi(warm) if warm is not None and warm.potentials else None
+    linears = measurements_to_mbi(measurements)
     field = mbi.estimation.MirrorDescent().estimate(
         domain_to_mbi(domain),
-        measurements_to_mbi(measurements),
+        [replace(linear, noisy_measurement=m.target) for linear, m in zip(linears, measurements, strict=True)],
         known_total=total,
         iters=effort.iterations,
         warm_start=start,
@@ -127,5 +128,5 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
 
 def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:
     """Half the weighted squared residuals of the model."""
-    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.noisy_counts) / m.sigma for m in measurements)
+    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.target) / m.sigma for m in measurements)
     return float(sum(0.5 * float(r @ r) for r in residuals))

@@ -15,12 +15,22 @@ from ppsyn.partition.cells import Partition
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """Noisy group counts of one marginal: a released value."""
+    """Noisy group counts of one marginal: a released value.
+
+    Attributes:
+        denoised: A better estimate of the counts, where there is one; the fit aims at it.
+    """
 
     clique: Clique
     partition: Partition
     noisy_counts: Ints
     sigma: float
+    denoised: Floats | None = None
+
+    @property
+    def target(self) -> Floats:
+        """What a fit should reproduce."""
+        return self.noisy_counts.astype(np.float64) if self.denoised is None else self.denoised
 
 
 def cell_index(domain: Domain, outer: Clique, inner: Clique) -> Codes:
@@ -116,7 +126,7 @@ def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[
         measured_at=np.array(measured_at, np.int64),
         measured_size=np.array([m.partition.count for m in measurements], np.int64),
         answer_start=_offsets(m.partition.count for m in measurements)[:-1],
-        answers=_floats(m.noisy_counts for m in measurements),
+        answers=np.concatenate([np.zeros(0), *(m.target for m in measurements)]),
         precision=np.array([m.sigma**-2 for m in measurements], np.float64),
         values=links.end,
     )
@@ -128,7 +138,3 @@ def _offsets(sizes: Iterable[int]) -> Ints:
 
 def _joined(parts: Iterable[Codes]) -> Codes:
     return np.concatenate([np.zeros(0, np.int32), *parts])
-
-
-def _floats(parts: Iterable[Ints]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts]).astype(np.float64)

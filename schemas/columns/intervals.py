@@ -46,10 +46,10 @@ def real_intervals(starts: Sequence[float], last: float) -> Intervals:
 
 def single_precision(intervals: Intervals) -> Intervals:
     """The intervals drawn in to the nearest numbers of 32 bits, as doubles; an end before its start is empty."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # past the largest number there is none to hold
         starts, ends = intervals.starts.astype(np.float32), intervals.ends.astype(np.float32)
-    starts = np.where(starts < intervals.starts, np.nextafter(starts, np.float32(np.inf)), starts)
-    ends = np.where(ends > intervals.ends, np.nextafter(ends, np.float32(-np.inf)), ends)
+        starts = np.where(starts < intervals.starts, np.nextafter(starts, np.float32(np.inf)), starts)
+        ends = np.where(ends > intervals.ends, np.nextafter(ends, np.float32(-np.inf)), ends)
     return Intervals(starts.astype(np.float64), ends.astype(np.float64))
 
 

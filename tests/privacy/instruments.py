@@ -70,7 +70,7 @@ class WatchedAccount:
 
     events: list[str]
     total: Fraction = PLENTY
-    refusal: Exception | None = None
+    refusal: BaseException | None = None
 
     def __post_init__(self) -> None:
         self.inner = MemoryAccount(self.total)

@@ -1,0 +1,133 @@
+"""Claim C2: a row moves every score by at most GRID, exactly, and a person by that for each of its rows."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from privacy.instruments import PLENTY, drawn_for
+from privacy.neighbours import Neighbours, candidates, encoded, neighbours, tower
+
+from ppsyn.arrays import Ints
+from ppsyn.domain import Attribute, Domain
+from ppsyn.dp import curator as gate
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.dp.scores import SENSITIVITY, score
+from ppsyn.errors import InvariantError
+from ppsyn.marginals import TableCounter
+from ppsyn.partition.cells import Partition, finest
+from ppsyn.requests import GRID, Candidate, SelectRequest, to_grid
+
+RHO = Fraction(1, 50)
+THREE = Domain((Attribute("a0", 3),))
+PLAIN = Candidate(("a0",), finest(3), np.zeros(3, np.int64), 0)
+
+
+def largest_move(pair: Neighbours, request: SelectRequest) -> int:
+    """How far the scores of neighbours, as handed to the mechanism, are apart at most."""
+    before, after = (drawn_for(table, request, pair.max_rows).exact for table in (pair.smaller, pair.larger))
+    return max(abs(a - b) for a, b in zip(before, after, strict=True))
+
+
+def is_within_declared(pair: Neighbours, request: SelectRequest, max_rows: int) -> bool:
+    """Whether a curator told of `max_rows` declares enough for these neighbours."""
+    return largest_move(pair, request) <= drawn_for(pair.larger, request, max_rows).sensitivity
+
+
+def ask(candidate: Candidate) -> SelectRequest:
+    return SelectRequest((candidate,), RHO)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c2_a_person_moves_no_score_by_more_than_declared(data: st.DataObject) -> None:
+    pair = data.draw(neighbours())
+    asked = data.draw(st.lists(candidates(pair.domain), min_size=1, max_size=4))
+    assert is_within_declared(pair, SelectRequest(tuple(asked), RHO), pair.max_rows)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c2_one_row_moves_no_score_by_more_than_the_grid(data: st.DataObject) -> None:
+    pair = data.draw(neighbours(max_rows=1))
+    assert largest_move(pair, ask(data.draw(candidates(pair.domain)))) <= SENSITIVITY == GRID
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_c2_the_declared_sensitivity_is_attained(max_rows: int) -> None:
+    pair = tower(THREE, max_rows)
+    assert largest_move(pair, ask(PLAIN)) == drawn_for(pair.larger, ask(PLAIN), max_rows).sensitivity
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_c2_a_curator_told_of_too_few_rows_is_caught(max_rows: int) -> None:
+    assert not is_within_declared(tower(THREE, max_rows + 1), ask(PLAIN), max_rows)
+
+
+@pytest.mark.parametrize("wrong", [1, GRID // 2, GRID - 1])
+def test_c2_a_sensitivity_that_is_too_small_is_caught(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "SENSITIVITY", wrong)
+    assert not is_within_declared(tower(THREE, 1), ask(PLAIN), 1)
+
+
+def test_c2_a_score_that_counts_every_miss_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "score", lambda candidate, counts: 2 * score(candidate, counts))
+    assert not is_within_declared(tower(THREE, 1), ask(PLAIN), 1)
+
+
+@pytest.mark.parametrize("reach", [1, 2**40, 2**50])
+def test_c2_scores_are_exact_where_doubles_are_not(reach: int) -> None:
+    # A double cannot tell 2**60 from 2**60 + 1; the score of a single unit must.
+    expected = np.array([reach * GRID, 1, 0], np.int64)
+    candidate = Candidate(("a0",), finest(3), expected, 0)
+    assert score(candidate, np.zeros(3, np.int64)) == reach * GRID + 1
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c2_the_penalty_shifts_a_score_and_does_not_see_the_table(data: st.DataObject) -> None:
+    pair = data.draw(neighbours())
+    candidate = data.draw(candidates(pair.domain))
+    free = Candidate(candidate.clique, candidate.partition, candidate.expected, 0)
+    for table in (pair.smaller, pair.larger):
+        priced, plain = (drawn_for(table, ask(asked), 1).exact[0] for asked in (candidate, free))
+        assert plain - priced == candidate.penalty
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9))
+def test_c2_expected_rows_are_rounded_to_the_nearest_multiple_of_the_grid(rows: list[float]) -> None:
+    units = to_grid(np.array(rows))
+    assert units.dtype == np.int64
+    assert all(abs(Fraction(row) * GRID - int(unit)) <= Fraction(1, 2) for row, unit in zip(rows, units, strict=True))
+
+
+@pytest.mark.parametrize("rows", [[2.0**60], [float("nan")], [float("inf")], [2.0**51] * 4])
+def test_c2_expected_rows_whose_scores_could_overflow_are_refused(rows: list[float]) -> None:
+    with pytest.raises(InvariantError):
+        to_grid(np.array(rows))
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [np.zeros(5, np.int64), np.zeros((4, 1), np.int64), np.zeros(1, np.float64)],
+    ids=["of other groups", "of another shape", "not whole"],
+)
+def test_c2_expected_counts_that_do_not_fit_the_groups_are_refused_and_not_charged(expected: Ints) -> None:
+    # One group and five expected counts would be broadcast: a row would move five terms.
+    account = MemoryAccount(PLENTY)
+    curator = TableCurator(TableCounter(encoded(THREE, [(0,)])), account)
+    candidate = Candidate(("a0",), Partition(np.zeros(3, np.int32), 1), expected, 0)
+    with pytest.raises(InvariantError):
+        curator.answer(ask(candidate))
+    assert account.ledger.spent == 0
+
+
+@pytest.mark.parametrize("penalty", [2**63, 2**80])
+def test_c2_a_penalty_too_large_for_the_score_is_refused_without_telling_the_score(penalty: int) -> None:
+    account = MemoryAccount(PLENTY)
+    curator = TableCurator(TableCounter(encoded(THREE, [(0,)])), account)
+    with pytest.raises(InvariantError) as caught:
+        curator.answer(ask(Candidate(("a0",), finest(3), np.zeros(3, np.int64), penalty)))
+    assert not any(character.isdigit() for character in str(caught.value))

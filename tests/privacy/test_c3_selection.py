@@ -1,0 +1,115 @@
+"""Claim C3: a selection is the exponential mechanism at the scale its budget buys."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from privacy.instruments import guard
+from privacy.neighbours import encoded
+from scipy import special
+from statistical import (
+    ALPHA,
+    CHOICE_DRAWS,
+    FEW_CHOICES,
+    RIVALS,
+    exponential_probabilities,
+    frequencies_p_value,
+    lead_p_value,
+    tipping_gap,
+)
+
+from ppsyn.domain import Attribute, Domain
+from ppsyn.dp import curator as gate
+from ppsyn.dp import mechanisms
+from ppsyn.errors import InvariantError
+from ppsyn.partition.cells import finest
+from ppsyn.requests import GRID, Candidate, Selected, SelectRequest, noise_scale
+
+RHO = Fraction(1, 50)
+SCALE = 5.0 * GRID  # GRID / sqrt(2 rho)
+EMPTY = encoded(Domain((Attribute("a0", 1),)), [])
+
+
+def choose(heights: list[int], times: int) -> list[int]:
+    """The mechanism's choices among candidates of these scores."""
+    return [mechanisms.draw_noisy_max(heights, RHO, GRID) for _ in range(times)]
+
+
+def choose_by_curator(heights: list[int], max_rows: int) -> list[int]:
+    """The curator's choices among candidates of these scores."""
+    asked = tuple(Candidate(("a0",), finest(1), np.array([height], np.int64), 0) for height in heights)
+    answers = [guard(EMPTY, max_rows).answer(SelectRequest(asked, RHO)) for _ in range(FEW_CHOICES)]
+    return [answer.index for answer in answers if isinstance(answer, Selected)]
+
+
+def leader(scale: float) -> list[int]:
+    """Scores of one candidate that should be chosen half of the time, and of its rivals."""
+    return [tipping_gap(scale), *[0] * RIVALS]
+
+
+def test_c3_selection_has_the_scale_that_the_budget_buys() -> None:
+    # 1,000 draws; catches 15% of the scale.
+    assert lead_p_value(choose(leader(SCALE), CHOICE_DRAWS), SCALE) > ALPHA
+
+
+@pytest.mark.parametrize("error", [0.8, 1.25])
+def test_c3_selection_of_the_wrong_scale_is_caught(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: error * noise_scale(rho, sensitivity))
+    monkeypatch.setattr(mechanisms, "_check_cost", lambda cost, rho: None)
+    assert lead_p_value(choose(leader(SCALE), CHOICE_DRAWS), SCALE) <= ALPHA
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_c3_the_curator_scales_selection_by_the_rows_of_a_person(max_rows: int) -> None:
+    # 200 draws; catches a scale that is wrong by half, so a bound on rows that is not passed on.
+    claimed = SCALE * max_rows
+    assert lead_p_value(choose_by_curator(leader(claimed), max_rows), claimed) > ALPHA
+
+
+@pytest.mark.parametrize("wrong", [GRID // 2, 2 * GRID])
+def test_c3_a_curator_of_the_wrong_sensitivity_is_caught(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "SENSITIVITY", wrong)
+    assert lead_p_value(choose_by_curator(leader(SCALE), 1), SCALE) <= ALPHA
+
+
+def test_c3_candidates_are_drawn_in_proportion_to_the_exponential_of_their_scores() -> None:
+    # 1,000 draws over four candidates; catches half or double the scale, a wrong sign or a lost candidate.
+    heights = [0, GRID * 5, GRID * 5, GRID * 10]
+    seen = np.bincount(choose(heights, CHOICE_DRAWS), minlength=4)
+    assert frequencies_p_value(seen, exponential_probabilities(heights, SCALE)) > ALPHA
+
+
+def test_c3_equal_candidates_are_drawn_evenly_wherever_they_stand() -> None:
+    # 1,000 draws; catches a candidate favoured by one half for its place.
+    assert frequencies_p_value(np.bincount(choose([7, 7, 7], CHOICE_DRAWS), minlength=3), [1, 1, 1]) > ALPHA
+
+
+@given(
+    scores=st.lists(st.integers(-20, 20), min_size=2, max_size=6),
+    data=st.data(),
+    rho=st.sampled_from([0.001, 0.02, 0.5, 3.0]),
+    order=st.sampled_from([1.01, 1.5, 2.0, 8.0, 64.0]),
+)
+def test_c3_the_divergence_of_neighbours_stays_under_the_charge(
+    scores: list[int], data: st.DataObject, rho: float, order: float
+) -> None:
+    moves = data.draw(st.lists(st.floats(-1, 1), min_size=len(scores), max_size=len(scores)))
+    scale = noise_scale(Fraction(rho), 1)
+    left = exponential_probabilities(scores, scale)
+    right = exponential_probabilities(np.array(scores) + moves, scale)
+    terms = order * np.log(left) + (1 - order) * np.log(right)
+    divergence = float(special.logsumexp(terms)) / (order - 1)
+    assert divergence <= order * rho + 1e-9
+
+
+def test_c3_a_selection_that_costs_more_than_was_charged_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: 0.999999 * noise_scale(rho, sensitivity))
+    with pytest.raises(InvariantError, match="nothing was drawn"):
+        mechanisms.draw_noisy_max([1, 2], RHO, GRID)
+
+
+def test_c3_there_is_nothing_to_draw_from_no_candidates() -> None:
+    with pytest.raises(InvariantError):
+        mechanisms.draw_noisy_max([], RHO, GRID)

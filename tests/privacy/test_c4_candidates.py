@@ -1,0 +1,76 @@
+"""Claim C4: what may be drawn is settled before the draw, from released values alone."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+from privacy.instruments import drawn_for
+from privacy.loops import ScriptedCurator, steps
+from privacy.neighbours import encoded
+
+from ppsyn import selection
+from ppsyn.domain import Attribute, Domain
+from ppsyn.model.tree import interaction_graph
+from ppsyn.requests import MeasureRequest, Selected, SelectRequest
+from ppsyn.synthesizer import Plan, State, absorb, make_plan, next_request
+from schemas.config import AlgorithmConfig
+
+DOMAIN = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate([4, 3, 5, 2])))
+ONE_WAY_MB = interaction_graph(DOMAIN, ()).model_mb()
+
+
+def plan_with(model_mb: float) -> Plan:
+    return make_plan(DOMAIN, Fraction(1, 10), 1, AlgorithmConfig(model_mb=model_mb, rounds=4, iterations=5))
+
+
+def selections(plan: Plan) -> Iterator[tuple[State, SelectRequest]]:
+    for state, request in steps(plan, ScriptedCurator()):
+        if isinstance(request, SelectRequest):
+            yield state, request
+
+
+def test_c4_a_tight_cap_takes_large_cliques_from_the_set_before_it_is_asked_about() -> None:
+    tight = {c.clique for _, request in selections(plan_with(2 * ONE_WAY_MB)) for c in request.candidates}
+    roomy = {c.clique for _, request in selections(plan_with(1.0)) for c in request.candidates}
+    assert tight < roomy
+    assert {len(clique) for clique in tight} < {len(clique) for clique in roomy}
+
+
+@pytest.mark.parametrize("factor", [1.5, 3, 10])
+def test_c4_every_candidate_keeps_the_model_under_the_cap(factor: float) -> None:
+    for state, request in selections(plan_with(factor * ONE_WAY_MB)):
+        graph = interaction_graph(DOMAIN, (measurement.clique for measurement in state.measurements))
+        for candidate in request.candidates:
+            grown = graph.with_clique(candidate.clique).model_mb()
+            assert grown <= factor * ONE_WAY_MB or graph.holds(candidate.clique)
+
+
+def test_c4_the_mechanism_runs_on_the_candidates_and_on_nothing_else() -> None:
+    table = encoded(DOMAIN, [(0, 1, 2, 1), (3, 2, 4, 0)])
+    for _, request in selections(plan_with(1.0)):
+        assert len(drawn_for(table, request, 1).exact) == len(request.candidates)
+
+
+def test_c4_whichever_candidate_is_drawn_is_the_one_measured() -> None:
+    state, request = next(selections(plan_with(1.0)))
+    for index, candidate in enumerate(request.candidates):
+        measured = next_request(absorb(state, request, Selected(index)))
+        assert isinstance(measured, MeasureRequest)
+        assert (measured.clique, measured.partition) == (candidate.clique, candidate.partition)
+
+
+def test_c4_candidates_follow_from_the_answers_alone() -> None:
+    first, second = ([r.digest() for _, r in steps(plan_with(1.0), ScriptedCurator(seed=5))] for _ in range(2))
+    assert first == second
+
+
+def test_c4_other_answers_give_other_candidates() -> None:
+    first, second = ([r.digest() for _, r in steps(plan_with(1.0), ScriptedCurator(seed=s))] for s in (5, 6))
+    assert first != second
+
+
+def test_c4_single_attributes_are_always_candidates_so_there_is_always_something_to_draw() -> None:
+    closure = selection.candidate_cliques(DOMAIN, (("a0", "a1"),))
+    assert {(name,) for name in DOMAIN.names} <= set(closure)
+    for _, request in selections(plan_with(1.001 * ONE_WAY_MB)):
+        assert {(name,) for name in DOMAIN.names} <= {candidate.clique for candidate in request.candidates}
