@@ -20,7 +20,7 @@ test-slow: $(VENV)/ready  ## the tests that take minutes
 check: $(VENV)/ready  ## what must be clean before a commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 format: $(VENV)/ready

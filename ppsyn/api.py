@@ -26,7 +26,7 @@ from schemas.files import SchemaFileError
 from schemas.table import TableSchema
 
 
-def synthesize(
+def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     frame: pd.DataFrame,
     schema: TableSchema | Path | str,
     *,

@@ -74,7 +74,7 @@ def save(synthesis: Synthesis, folder: Path | str) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"Expected folder={path} to be new or empty.")
     path.mkdir(parents=True, exist_ok=True)
-    np.savez(path / _ARRAYS, **_arrays(synthesis))
+    np.savez(path / _ARRAYS, allow_pickle=False, **_arrays(synthesis))
     (path / _JSON).write_text(_document(synthesis).model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 

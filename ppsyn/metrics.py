@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ppsyn.arrays import Ints
-
 from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Clique
 from ppsyn.marginals import TableCounter

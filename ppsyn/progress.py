@@ -1,7 +1,7 @@
 """A line on the terminal that shows how far a release has come: released values only."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from ppsyn.synthesizer import State
 
 
 @contextmanager
-def shown(is_wanted: bool | None) -> Iterator[Callable[[State], None]]:
+def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
     """Watch a run on standard error; by default where that is a terminal."""
     if not (sys.stderr.isatty() if is_wanted is None else is_wanted):
         yield lambda _: None

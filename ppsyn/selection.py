@@ -9,6 +9,7 @@ from ppsyn.domain import Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.tree import interaction_graph
+from ppsyn.partition.cells import Partition
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, Candidate, noise_scale, to_grid
@@ -69,7 +70,15 @@ def candidates(
     for clique in cliques:
         expected = model.project(clique)
         is_ordered = tuple(domain[name].is_ordered for name in clique)
-        for partition in strategy(expected, is_ordered, sigma, config.levels):
+        for partition in _worthwhile(strategy(expected, is_ordered, sigma, config.levels), sigma, model.total):
             penalty = math.ceil(NOISE_L1 * sigma * partition.count * GRID)
             found.append(Candidate(clique, partition, to_grid(partition.sum_expected(expected)), penalty))
     return tuple(found)
+
+
+def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:
+    """The partitions whose noise does not drown the largest difference there could be, or else the coarsest."""
+    coarsest = min(partition.count for partition in partitions)
+    for partition in partitions:
+        if partition.count == coarsest or NOISE_L1 * sigma * partition.count <= 2 * total:
+            yield partition

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.arrays import Floats, Ints
-from ppsyn.discretize import decode, domain_of
+from ppsyn.discretize import decode
 from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.ledger import Ledger

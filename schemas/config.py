@@ -86,7 +86,7 @@ class AlgorithmConfig(FrozenModel):
     """Granularities: a group keeps at least this many standard deviations of noise."""
     eta: Positive = 1.0
     """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
-    model_mb: Positive = 20.0
+    model_mb: Positive = 2.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
     """What fits the model: the built-in junction tree, or mbi's estimator."""

@@ -19,13 +19,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import jax
-import mbi
+import mbi  # pyright: ignore[reportMissingTypeStubs]  # it is typed, though without the marker
 import numpy as np
 
 from ppsyn.arrays import Floats
@@ -119,7 +119,7 @@ def _project_tree(model: GraphicalModel, cliques: Sequence[Clique]) -> Marginals
 
 
 def time_mbi(recording: Recording) -> Iterator[Timing]:
-    """mbi's mirror descent, stage by stage."""
+    """The mirror descent of mbi, stage by stage."""
     field: mbi.MarkovRandomField | None = None
     projection: Projection | None = None
     for measurements in recording.stages:
@@ -134,15 +134,20 @@ def time_mbi(recording: Recording) -> Iterator[Timing]:
 def _fit_mbi(
     domain: Domain, measurements: Sequence[Measurement], warm: mbi.MarkovRandomField | None
 ) -> mbi.MarkovRandomField:
-    field = mbi.estimation.MirrorDescent().estimate(
+    linears = zip(exchange.measurements_to_mbi(measurements), measurements, strict=True)
+    field = mbi.estimation.MirrorDescent().estimate(  # pyright: ignore[reportUnknownMemberType]  # an untyped callback
         exchange.domain_to_mbi(domain),
-        exchange.measurements_to_mbi(measurements),
+        [replace(linear, noisy_measurement=measurement.target) for linear, measurement in linears],
         known_total=estimate_total(measurements),
         iters=MBI_EFFORT.iterations,
         warm_start=warm,
         tol=MBI_EFFORT.tolerance,
     )
-    return jax.block_until_ready(field)
+    if not isinstance(field, mbi.MarkovRandomField):
+        raise TypeError("Expected mirror descent to return potentials.")
+    for clique in field.marginals.cliques:
+        field.marginals[clique].values.block_until_ready()
+    return field
 
 
 def _project_singly(field: mbi.MarkovRandomField, cliques: Sequence[Clique]) -> Marginals:
@@ -192,7 +197,7 @@ def _fastest_projection(field: mbi.MarkovRandomField, cliques: Sequence[Clique])
 
 def _loss(marginals: Marginals, measurements: Sequence[Measurement]) -> float:
     """Half the weighted squared residuals; every measured clique is a candidate."""
-    sums = ((m.partition.sum_expected(marginals[m.clique]) - m.noisy_counts) / m.sigma for m in measurements)
+    sums = ((m.partition.sum_expected(marginals[m.clique]) - m.target) / m.sigma for m in measurements)
     return 0.5 * sum(float(residual @ residual) for residual in sums)
 
 

@@ -53,7 +53,7 @@ def main() -> None:
             partition=options.partition, model_mb=options.model_mb, workload=WorkloadConfig(cliques=workload)
         )
         for epsilon in map(float, options.epsilons.split(",")):
-            errors, seconds, rounds = [], [], []
+            errors, seconds, rounds = list[float](), list[float](), list[int]()
             for seed in range(options.seeds):
                 begun = time.perf_counter()
                 error, count = release_error(table, workload, rho_from(epsilon, DELTA), config, seed)

@@ -21,7 +21,7 @@ _MARGIN = 1e-10
 
 
 def log_delta(rho: float, epsilon: float) -> float:
-    """log of the smallest delta for which rho-zCDP is known to give (epsilon, delta)-DP."""
+    """Logarithm of the smallest delta for which rho-zCDP is known to give (epsilon, delta)-DP."""
     low, high = 0.0, 1.0  # alpha - 1
     while _slope(high, rho, epsilon) < 0:
         high *= 2

@@ -2,6 +2,8 @@
 
 Only the curator may import this module.
 """
+# OpenDP is annotated in part and re-exports by star.
+# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -22,7 +22,7 @@ class Engine(Protocol):
 def fit_with_mbi(
     domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort
 ) -> Fit:
-    """mbi's mirror descent: the reference. Compiles a program for every new set of cliques."""
+    """Fit with mbi's mirror descent: the reference. It compiles a program for every new set of cliques."""
     from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import; only this engine needs it
 
     return exchange.fit(domain, measurements, warm, effort)

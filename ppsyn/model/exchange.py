@@ -3,6 +3,8 @@
 Importing this module imports JAX and sets it to double precision, which mbi needs
 for tables of more than a few thousand rows.
 """
+# JAX and mbi are annotated in part, and chex hides the fields of mbi's dataclasses.
+# pyright: reportUnknownMemberType=false, reportCallIssue=false
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ import numpy as np
 
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.errors import InvariantError
 from ppsyn.model.fit import Effort, Fit, estimate_total
 from ppsyn.model.graphical import FIRST_STEP, GraphicalModel, calibrated, unfitted
 from ppsyn.model.program import Measurement
@@ -68,13 +71,13 @@ def measurements_from_mbi(domain: Domain, measurements: Sequence[mbi.LinearMeasu
 
 def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement:
     clique = tuple(str(name) for name in measurement.clique)
-    match measurement.query:
-        case GroupQuery(groups=groups, count=count):
-            partition = Partition(groups, count)
-        case mbi.DatavectorQuery():
-            partition = finest(domain.size(clique))
-        case _:
-            raise TypeError(f"Expected a marginal or a GroupQuery, got {type(measurement.query).__name__}.")
+    query: object = measurement.query
+    if isinstance(query, GroupQuery):
+        partition = Partition(query.groups, query.count)
+    elif isinstance(query, mbi.DatavectorQuery):
+        partition = finest(domain.size(clique))
+    else:
+        raise TypeError(f"Expected a marginal or a GroupQuery, got {type(query).__name__}.")
     return Measurement(clique, partition, np.asarray(measurement.noisy_measurement), float(measurement.stddev))
 
 
@@ -90,7 +93,9 @@ def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
 
 
 def _vector(domain: mbi.Domain, tables: dict[Clique, Floats]) -> mbi.CliqueVector:
-    factors = {clique: mbi.Factor(domain.project(clique), jnp.asarray(table)) for clique, table in tables.items()}
+    factors: dict[mbi.Clique, mbi.Factor] = {
+        clique: mbi.Factor(domain.project(clique), jnp.asarray(table)) for clique, table in tables.items()
+    }
     return mbi.CliqueVector(domain, list(tables), factors)
 
 
@@ -122,6 +127,8 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
         warm_start=start,
         tol=effort.tolerance,
     )
+    if not isinstance(field, mbi.MarkovRandomField):
+        raise InvariantError("mbi's estimator returned something else than a Markov random field.")
     model = model_from_mbi(domain, field)
     return Fit(model, loss(model, measurements), effort.iterations)
 

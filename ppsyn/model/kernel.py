@@ -82,18 +82,31 @@ def infer(program: Program, theta: Floats, total: float, values: Floats, gradien
 @compiled
 def _calibrate(program: Program, theta: Floats, total: float, values: Floats) -> bool:
     """Sum-product over the tree, in linear space with every message scaled to at most one."""
-    nodes = program.parent.size
-    cells = program.node_start[nodes]
     _spread_potentials(program, theta, values)
-    messages = np.zeros(program.separator_start[nodes])
-    for k in range(nodes):
+    _exponentiate(program, values)
+    messages = np.zeros(program.separator_start[-1])
+    if not _collect(program, messages, values):
+        return False
+    _distribute(program, messages, total, values)
+    return bool(math.isfinite(values[: program.node_start[-1]].sum()))
+
+
+@compiled
+def _exponentiate(program: Program, values: Floats) -> None:
+    """From log-potentials to potentials, each node's largest being one."""
+    for k in range(program.parent.size):
         start, end = program.node_start[k], program.node_start[k + 1]
         top = values[start]
         for i in range(start, end):
             top = max(top, values[i])
         for i in range(start, end):
             values[i] = math.exp(values[i] - top)
-    for k in range(nodes - 1, -1, -1):
+
+
+@compiled
+def _collect(program: Program, messages: Floats, values: Floats) -> bool:
+    """Pass messages from the leaves to the roots; whether any mass is left."""
+    for k in range(program.parent.size - 1, -1, -1):
         at, end = program.separator_start[k], program.separator_start[k + 1]
         for i in range(program.node_start[k], program.node_start[k + 1]):
             messages[at + program.own[i]] += values[i]
@@ -111,8 +124,14 @@ def _calibrate(program: Program, theta: Floats, total: float, values: Floats) ->
             into = program.into_start[k] - program.node_start[p]
             for i in range(program.node_start[p], program.node_start[p + 1]):
                 values[i] *= messages[at + program.into[into + i]]
+    return True
+
+
+@compiled
+def _distribute(program: Program, messages: Floats, total: float, values: Floats) -> None:
+    """Pass messages from the roots to the leaves, so that every node holds its marginal."""
     ratios = np.zeros(messages.size)
-    for k in range(nodes):
+    for k in range(program.parent.size):
         at, end = program.separator_start[k], program.separator_start[k + 1]
         p = program.parent[k]
         if p < 0:
@@ -125,7 +144,6 @@ def _calibrate(program: Program, theta: Floats, total: float, values: Floats) ->
             ratios[s] = ratios[s] / messages[s] if messages[s] > 0.0 else 0.0
         for i in range(program.node_start[k], program.node_start[k + 1]):
             values[i] *= ratios[at + program.own[i]]
-    return bool(math.isfinite(values[:cells].sum()))
 
 
 @compiled

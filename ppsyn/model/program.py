@@ -64,6 +64,11 @@ class _Links:
         self.end += size
         return at
 
+    def add_potentials(self, clique: Clique, home: int) -> None:
+        """A clique that carries potentials is linked from its home."""
+        index = cell_index(self.domain, self.tree.nodes[home], clique)
+        self.clique_at[clique] = self._link(int(self.node_start[home]), index, self.domain.size(clique))
+
     def add_clique(self, clique: Clique) -> int:
         """Where the clique's marginal stands; linked from the smallest superset there is."""
         if clique not in self.clique_at:
@@ -99,8 +104,7 @@ def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[
         home = tree.home(clique)
         if home is None:
             raise InvariantError("A clique with potentials has no home in its own tree.")
-        index = cell_index(domain, tree.nodes[home], clique)
-        links.clique_at[clique] = links._link(int(links.node_start[home]), index, domain.size(clique))
+        links.add_potentials(clique, home)
     for clique in sorted({m.clique for m in measurements}, key=lambda clique: (-len(clique), clique)):
         links.add_clique(clique)
     measured_at = [links.add_groups(m.clique, m.partition) for m in measurements]

@@ -136,6 +136,13 @@ def test_measurements_of_one_marginal_are_weighted_by_inverse_variance() -> None
     np.testing.assert_allclose(found.model.project(("a",)), [64, 36], rtol=1e-6)
 
 
+def test_the_fit_aims_at_the_denoised_counts_where_there_are_any() -> None:
+    measured = Measurement(("a",), finest(2), np.array([70, 30]), 1.0, denoised=np.array([62.5, 37.5]))
+    found = fit(domain_of(a=2), [measured], None, THOROUGH)
+    assert found.loss == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(found.model.project(("a",)), [62.5, 37.5], rtol=1e-6)
+
+
 def test_the_total_is_weighted_by_the_variance_of_each_sum() -> None:
     fine = Measurement(("a",), finest(4), np.array([10, 20, 30, 40]), 2.0)  # sum 100, variance 16
     coarse = Measurement(("a",), equal_width(4, 2), np.array([60, 60]), 4.0)  # sum 120, variance 32

@@ -1,6 +1,6 @@
 """Every marginal of a model is that of its joint distribution, wherever its attributes stand in the tree."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -75,10 +75,10 @@ def test_the_axes_of_a_marginal_follow_the_clique_where_the_tree_has_them_crosse
 def test_a_long_chain_is_contracted_to_its_ends() -> None:
     names = [f"x{i:02}" for i in range(40)]
     domain = domain_of(**dict.fromkeys(names, 3))
-    potentials = random_potentials(domain, list(zip(names, names[1:], strict=False)), 2.0, seed=5)
+    potentials = random_potentials(domain, list(pairwise(names)), 2.0, seed=5)
     model = calibrated(domain, potentials, TOTAL, 0.0)
     product = np.eye(3)
-    for pair in zip(names, names[1:], strict=False):
+    for pair in pairwise(names):
         product = product @ np.exp(potentials[pair])
     np.testing.assert_allclose(model.project(("x00", "x39")), product * (TOTAL / product.sum()), rtol=1e-9)
 
