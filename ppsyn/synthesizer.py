@@ -19,6 +19,7 @@ from ppsyn.model.fit import Effort
 from ppsyn.model.graphical import GraphicalModel, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.one_way import coarse_requests, fine_requests
+from ppsyn.partition.cells import equal_width
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.requests import (
     Answer,
@@ -120,12 +121,15 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
     coarse = coarse_requests(plan.domain, _initial_rho(plan) * Fraction(plan.config.coarse), plan.config.coarse_groups)
-    after = plan.rho - _initial_rho(plan)
-    return State(plan, Fraction(0), coarse, floored(after / plan.config.rounds), unfitted(plan.domain))
+    return State(plan, Fraction(0), coarse, _planned_round_rho(plan), unfitted(plan.domain))
 
 
 def _initial_rho(plan: Plan) -> Fraction:
     return plan.rho * Fraction(plan.config.initial)
+
+
+def _planned_round_rho(plan: Plan) -> Fraction:
+    return floored((plan.rho - _initial_rho(plan)) / plan.config.rounds)
 
 
 def next_request(state: State) -> Request | None:
@@ -136,7 +140,15 @@ def next_request(state: State) -> Request | None:
         return MeasureRequest(state.chosen.clique, state.chosen.partition, _measure_rho(state))
     if state.left == 0:
         return None
+    if 2 * state.left < _planned_round_rho(state.plan):
+        return _remainder(state)
     return _select(state)
+
+
+def _remainder(state: State) -> MeasureRequest:
+    """Lost selections can leave less than a round is worth; it goes to the largest attribute."""
+    largest = max(state.plan.domain.attributes, key=lambda attribute: attribute.size)
+    return MeasureRequest((largest.name,), equal_width(largest.size, state.plan.config.coarse_groups), state.left)
 
 
 def _is_last(state: State) -> bool:

@@ -25,4 +25,4 @@ def random_workload(
     """`count` marginals drawn from all of `degree` attributes with at most `max_cells` cells."""
     fits = [clique for clique in combinations(domain.names, degree) if domain.size(clique) <= max_cells]
     chosen = np.random.default_rng(seed).choice(len(fits), min(count, len(fits)), replace=False)
-    return tuple(fits[index] for index in chosen)
+    return tuple(fits[int(index)] for index in chosen.tolist())

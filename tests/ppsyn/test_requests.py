@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppsyn.arrays import Ints
@@ -14,6 +14,7 @@ RHO = Fraction(1, 8)
 
 
 @given(st.fractions(Fraction(1, 2**60), 10**6), st.integers(1, 10**6))
+@settings(deadline=None)
 def test_the_noise_scale_is_rounded_up_and_by_next_to_nothing(rho: Fraction, sensitivity: int) -> None:
     scale = Fraction(noise_scale(rho, sensitivity))
     assert sensitivity**2 <= 2 * rho * scale**2 <= sensitivity**2 * (1 + Fraction(1, 10**11))

@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppsyn.errors import InvariantError
@@ -12,6 +12,7 @@ weights = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=50)
 
 
 @given(budgets, weights)
+@settings(deadline=None)
 def test_parts_never_sum_to_more_than_the_whole_and_lose_less_than_a_grain_each(
     rho: Fraction, shares: list[float]
 ) -> None:
@@ -20,6 +21,7 @@ def test_parts_never_sum_to_more_than_the_whole_and_lose_less_than_a_grain_each(
 
 
 @given(budgets, weights)
+@settings(deadline=None)
 def test_parts_stand_in_the_proportion_of_their_weights(rho: Fraction, shares: list[float]) -> None:
     whole = sum(map(Fraction, shares))
     for part, weight in zip(divide(rho, shares), shares, strict=True):
@@ -27,6 +29,7 @@ def test_parts_stand_in_the_proportion_of_their_weights(rho: Fraction, shares: l
 
 
 @given(st.fractions())
+@settings(deadline=None)
 def test_rounding_down_loses_less_than_a_grain_and_keeps_what_is_on_the_grid(rho: Fraction) -> None:
     assert 0 <= rho - floored(rho) < Fraction(1, 2**96)
     assert floored(floored(rho)) == floored(rho)

@@ -85,6 +85,7 @@ def test_c1_a_curator_told_of_too_few_rows_is_caught(max_rows: int) -> None:
 
 
 @given(st.integers(1, 30).flatmap(partitions))
+@settings(deadline=None)
 def test_c1_every_cell_counts_in_one_group_and_once(partition: Partition) -> None:
     for cell in np.eye(partition.cells, dtype=np.int64):
         assert sorted(partition.sum_counts(cell).tolist()) == [0] * (partition.count - 1) + [1]

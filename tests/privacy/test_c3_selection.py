@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.instruments import guard
 from privacy.neighbours import encoded
@@ -92,6 +92,7 @@ def test_c3_equal_candidates_are_drawn_evenly_wherever_they_stand() -> None:
     rho=st.sampled_from([0.001, 0.02, 0.5, 3.0]),
     order=st.sampled_from([1.01, 1.5, 2.0, 8.0, 64.0]),
 )
+@settings(deadline=None)
 def test_c3_the_divergence_of_neighbours_stays_under_the_charge(
     scores: list[int], data: st.DataObject, rho: float, order: float
 ) -> None:

@@ -9,7 +9,7 @@ from ppsyn.dp.budget import epsilon_from, log_delta, rho_from
     ("epsilon", "delta", "rho"),
     [(0.1, 1e-9, 0.000177138), (1.0, 1e-9, 0.0149731), (1.0, 1e-3, 0.0593902), (10.0, 1e-9, 1.09079)],
 )
-def test_budgets_are_those_computed_by_hand_with_sixty_digits(epsilon: float, delta: float, rho: float) -> None:
+def test_budgets_are_those_that_sixty_digits_give(epsilon: float, delta: float, rho: float) -> None:
     assert float(rho_from(epsilon, delta)) == pytest.approx(rho, rel=1e-5)
 
 

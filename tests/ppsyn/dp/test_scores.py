@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.neighbours import partitions
 
@@ -19,6 +19,7 @@ def test_misses_within_a_group_cancel() -> None:
 
 
 @given(st.data(), st.lists(st.integers(0, 2**20), min_size=1, max_size=12))
+@settings(deadline=None)
 def test_a_model_that_knows_the_table_scores_its_penalty(data: st.DataObject, counts: list[int]) -> None:
     exact, partition = np.array(counts), data.draw(partitions(len(counts)))
     candidate = Candidate(("a",), partition, partition.sum_counts(exact) * GRID, 11)

@@ -1,0 +1,167 @@
+"""The claims, their tests and the code hold together."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRIVACY = (ROOT / "ppsyn" / "PRIVACY.md").read_text(encoding="utf-8")
+SOURCES = sorted(path for package in ("ppsyn", "schemas") for path in (ROOT / package).rglob("*.py"))
+
+CLAIMS = re.findall(r"^## (C\d+)\.", PRIVACY, re.MULTILINE)
+TABLE = re.findall(r"^\| (C\d+) \| (.+) \| `(.+)` \|$", PRIVACY, re.MULTILINE)
+PARTS = ("Statement.", "Assumptions.", "Proof.", "Pseudo-code.", "Function.", "Tests.")
+
+LOOP = ("ppsyn.synthesizer", "ppsyn.selection", "ppsyn.partition", "ppsyn.model", "ppsyn.generate", "ppsyn.requests")
+PRIVATE = ("ppsyn.dp", "ppsyn.marginals", "ppsyn.persons", "ppsyn.discretize", "ppsyn.metrics", "ppsyn.research")
+
+SEEDED = {"Generator", "PCG64", "SeedSequence", "BitGenerator", "default_rng"}
+"""What may be had of numpy.random: streams that are given their seed."""
+
+
+def privacy_tests() -> dict[str, list[str]]:
+    """The names of the tests in each file of tests/privacy that is named after a claim."""
+    return {
+        path.name: [
+            node.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        ]
+        for path in sorted((ROOT / "tests" / "privacy").glob("test_c*.py"))
+    }
+
+
+def claim_of(name: str) -> str | None:
+    found = re.match(r"test_(c\d+)_", name)
+    return found.group(1).upper() if found else None
+
+
+def forbidden(source: str) -> list[str]:
+    """What a module does that it must not, told by its syntax."""
+    return [fault for node in ast.walk(ast.parse(source)) for fault in _faults(node)]
+
+
+def _faults(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Assert():
+            yield "assert"
+        case ast.Call(func=ast.Name(id="print" | "eval" | "exec" as name)):
+            yield name
+        case ast.Call(func=ast.Attribute(attr="default_rng" | "PCG64" | "SeedSequence" as name), args=[], keywords=[]):
+            yield f"{name} without a seed"
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names if alias.name in ("pickle", "random", "marshal", "shelve"))
+        case ast.ImportFrom(module="pickle" | "random" | "numpy.random" | "marshal" | "shelve" as module):
+            yield module
+        case ast.Attribute(value=ast.Attribute(attr="random", value=ast.Name(id="np" | "numpy")), attr=name):
+            yield from {f"np.random.{name}"} - {f"np.random.{allowed}" for allowed in SEEDED}
+        case ast.keyword(arg="allow_pickle", value=ast.Constant(value=True)):
+            yield "allow_pickle"
+        case _:
+            pass
+
+
+def test_the_claims_are_numbered_from_one_without_a_gap() -> None:
+    assert [f"C{number}" for number in range(1, len(CLAIMS) + 1)] == CLAIMS
+    assert len(CLAIMS) >= 8
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_has_all_its_parts(claim: str) -> None:
+    section = PRIVACY.split(f"\n## {claim}.")[1].split("\n## ")[0]
+    assert [part for part in PARTS if f"**{part}**" not in section] == []
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_has_tests(claim: str) -> None:
+    assert claim in {claim_of(name) for names in privacy_tests().values() for name in names}
+
+
+@pytest.mark.parametrize(("file", "names"), privacy_tests().items(), ids=privacy_tests())
+def test_a_privacy_test_names_a_claim_that_exists_and_that_its_file_is_about(file: str, names: list[str]) -> None:
+    assert names
+    assert {claim_of(name) for name in names} == {claim_of(file)} <= set(CLAIMS)
+
+
+@pytest.mark.parametrize(("claim", "functions", "file"), TABLE, ids=CLAIMS)
+def test_what_the_table_of_claims_names_exists(claim: str, functions: str, file: str) -> None:
+    assert claim_of(file) == claim
+    assert file in privacy_tests()
+    for name in re.findall(r"`([\w.]+)`", functions):
+        module, attribute = f"ppsyn.{name}".rsplit(".", 1)
+        assert hasattr(importlib.import_module(module), attribute)
+
+
+def test_every_claim_is_in_the_table() -> None:
+    assert [claim for claim, _, _ in TABLE] == CLAIMS
+
+
+def test_claims_and_limits_that_the_code_cites_exist() -> None:
+    cited = {found for path in SOURCES for found in re.findall(r"\b(?:[Cc]laims? |limit )([CL]\d+)", path.read_text())}
+    limits = re.findall(r"^- \*\*(L\d+)\.", PRIVACY, re.MULTILINE)
+    assert cited
+    assert cited <= {*CLAIMS, *limits}
+
+
+def test_the_import_contracts_hold() -> None:
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("ppsyn", "schemas", include_external_packages=True, cache_dir=None)
+
+
+@pytest.mark.parametrize("private", PRIVATE)
+@pytest.mark.parametrize("public", LOOP)
+def test_the_loop_cannot_reach_a_private_value(graph: grimp.ImportGraph, public: str, private: str) -> None:
+    assert graph.find_shortest_chain(public, private, as_packages=True) is None
+
+
+@pytest.mark.parametrize("unsafe", ["ppsyn.research", "ppsyn.benchmark", "ppsyn.metrics"])
+def test_a_release_cannot_reach_what_reads_the_table_without_noise(graph: grimp.ImportGraph, unsafe: str) -> None:
+    for module in ("ppsyn", "ppsyn.api", "ppsyn.files", "ppsyn.synthesis", "ppsyn.dp.curator"):
+        assert graph.find_shortest_chain(module, unsafe) is None
+
+
+def test_only_the_mechanisms_know_the_noise_library_and_only_persons_draw_keys(graph: grimp.ImportGraph) -> None:
+    assert graph.find_modules_that_directly_import("opendp") == {"ppsyn.dp.mechanisms"}
+    assert graph.find_modules_that_directly_import("secrets") == {"ppsyn.persons"}
+    assert graph.find_modules_that_directly_import("ppsyn.dp.mechanisms") == {"ppsyn.dp.curator"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_prints_pickles_asserts_nothing_and_has_no_global_randomness(path: Path) -> None:
+    assert forbidden(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert x",
+        "print(1)",
+        "import pickle",
+        "from pickle import loads",
+        "import random",
+        "np.random.seed(0)",
+        "x = np.random.normal()",
+        "rng = numpy.random.default_rng()",
+        "from numpy.random import normal",
+        "np.load(path, allow_pickle=True)",
+    ],
+)
+def test_the_search_for_forbidden_syntax_finds_it(source: str) -> None:
+    assert forbidden(source)
+
+
+def test_there_is_no_package_marker_under_tests_to_shadow_the_library() -> None:
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
