@@ -45,7 +45,7 @@ class Marginal:
     standard_error: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Synthesis:
     """A fitted release: its account, its measurements, its model, and rows from it."""
 
@@ -57,6 +57,10 @@ class Synthesis:
     rounds: tuple[Round, ...]
     model: GraphicalModel
     seed: int
+
+    def __repr__(self) -> str:
+        """Say what was released and at which cost."""
+        return f"Synthesis({self.schema.name}: {len(self.measurements)} measurements, rho={float(self.rho):.6g})"
 
     @property
     def domain(self) -> Domain:
@@ -87,16 +91,20 @@ class Synthesis:
             rows: How many; by default the noisy total.
             seed: Equal seeds give equal rows; by default the release's seed.
         """
-        return pd.concat(list(self.generate_blocks(rows, seed)), ignore_index=True)
+        return pd.concat([self._no_rows(), *self.generate_blocks(rows, seed)], ignore_index=True)
 
     def generate_blocks(self, rows: int | None = None, seed: int | None = None) -> Iterator[pd.DataFrame]:
-        """The rows of `generate`, a block at a time; at least one block, if an empty one."""
+        """The rows of `generate`, a block at a time, in bounded memory."""
         rows = round(self.model.total) if rows is None else rows
         seed = self.seed if seed is None else seed
         for index, codes in enumerate(blocks(self.model.steps(), self.domain, rows, seed)):
             # The second key keeps values within bins independent of the codes' own stream.
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index, 1))))
             yield decode(codes, self.schema, rng)
+
+    def _no_rows(self) -> pd.DataFrame:
+        codes = {name: np.zeros(0, np.int32) for name in self.domain.names}
+        return decode(codes, self.schema, np.random.Generator(np.random.PCG64(0)))
 
     def marginal(self, attributes: Iterable[str]) -> Marginal:
         """Expected counts of a marginal with error bars, from the model alone."""

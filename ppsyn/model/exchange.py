@@ -6,12 +6,12 @@ for tables of more than a few thousand rows.
 # JAX and mbi are annotated in part, and chex hides the fields of mbi's dataclasses.
 # pyright: reportUnknownMemberType=false, reportCallIssue=false
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
-import mbi
 import numpy as np
 
 from ppsyn.arrays import Codes, Floats
@@ -23,6 +23,9 @@ from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition, finest
 
 jax.config.update("jax_enable_x64", True)
+with warnings.catch_warnings(action="ignore"):
+    # mbi warns of JAX's compilation cache, which is JAX's default and the user's to choose.
+    import mbi
 
 
 @dataclass(frozen=True, eq=False)
