@@ -62,8 +62,7 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     table = _schema(schema)
     privacy = _privacy(epsilon, delta, rho, person)
     config = _checked(AlgorithmConfig, settings)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ConfigError(f"Expected seed={seed!r} to be a whole number, not negative.")
+    _check_seed(seed)
     max_rows = 1 if privacy.person is None else privacy.person.max_rows
     plan = make_plan(domain_of(table), _rho(privacy), max_rows, config)
     if privacy.person is not None:
@@ -107,6 +106,11 @@ def _sentence(fault: ErrorDetails) -> str:
     field = ".".join(str(part) for part in fault["loc"])
     rule = fault["msg"].removeprefix("Value error, ")
     return f"Expected {field}={fault['input']!r} to be valid: {rule}." if field else f"Expected otherwise: {rule}."
+
+
+def _check_seed(seed: object) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigError(f"Expected seed={seed!r} to be a whole number, not negative.")
 
 
 def _rho(privacy: PrivacyConfig) -> Fraction:

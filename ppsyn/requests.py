@@ -22,7 +22,10 @@ GRID_BITS = 10
 
 GRID = 2**GRID_BITS
 
-_LARGEST = 2**62
+MAX_PENALTY = 2**60
+"""Larger penalties are all the same: such a candidate is hopeless, and scores must fit 64 bits."""
+
+_LARGEST = 2**60
 _SLACK = 1 + 2.0**-40
 """Covers OpenDP's upward rounding of its privacy map, at 1e-12 of the scale."""
 
@@ -48,7 +51,7 @@ def to_grid(rows: Floats) -> Ints:
     return units.astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MeasureRequest:
     """Ask for the noisy group counts of one marginal."""
 
@@ -61,7 +64,7 @@ class MeasureRequest:
         return _digest("measure", self.clique, self.rho, self.partition.groups.tobytes())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """A marginal and a partition of it, as the model sees them.
 
@@ -75,8 +78,15 @@ class Candidate:
     expected: Ints
     penalty: int
 
+    def __post_init__(self) -> None:
+        """Refuse what would void the bound on the score's sensitivity, or its exactness."""
+        if self.expected.shape != (self.partition.count,) or self.expected.dtype != np.int64:
+            raise InvariantError("Expected one whole number of grid units for each group.")
+        if not 0 <= self.penalty <= MAX_PENALTY:
+            raise InvariantError("Expected a penalty from 0 to MAX_PENALTY.")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SelectRequest:
     """Ask which candidate the model describes worst, net of its penalty."""
 

@@ -12,7 +12,7 @@ from ppsyn.model.tree import interaction_graph
 from ppsyn.partition.cells import Partition
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
-from ppsyn.requests import GRID, Candidate, noise_scale, to_grid
+from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
 _MANY = 500
@@ -71,7 +71,7 @@ def candidates(
         expected = model.project(clique)
         is_ordered = tuple(domain[name].is_ordered for name in clique)
         for partition in _worthwhile(strategy(expected, is_ordered, sigma, config.levels), sigma, model.total):
-            penalty = math.ceil(NOISE_L1 * sigma * partition.count * GRID)
+            penalty = min(math.ceil(NOISE_L1 * sigma * partition.count * GRID), MAX_PENALTY)
             found.append(Candidate(clique, partition, to_grid(partition.sum_expected(expected)), penalty))
     return tuple(found)
 

@@ -16,7 +16,7 @@ def _finite(value: float) -> float:
 
 Finite = Annotated[float, AfterValidator(_finite)]
 Positive = Annotated[Finite, Field(gt=0)]
-Share = Annotated[Finite, Field(gt=0, lt=1)]
+Share = Annotated[Finite, Field(ge=0.01, le=0.99)]
 
 
 class PersonUnit(FrozenModel):

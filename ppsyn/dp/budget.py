@@ -5,7 +5,8 @@ Claim C7. rho-zCDP implies (epsilon, delta)-DP for every order alpha > 1 with
     delta = exp((alpha - 1) (alpha rho - epsilon)) (1 - 1/alpha)^alpha / (alpha - 1)
 
 (Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-NeurIPS 2020, Proposition 7 and its corollary for zCDP). Any order gives a valid
+NeurIPS 2020: the conversion from Renyi to approximate differential privacy, at the
+divergence rho alpha that zCDP allows). Any order gives a valid
 bound, so an inexact search for the best one costs tightness, never validity.
 """
 
@@ -33,12 +34,12 @@ def log_delta(rho: float, epsilon: float) -> float:
 
 def _slope(excess: float, rho: float, epsilon: float) -> float:
     """The derivative of the bound's logarithm in the order; it only ever rises."""
-    return (2 * excess + 1) * rho - epsilon + math.log(excess) - math.log1p(excess)
+    return (2 * excess + 1) * rho - epsilon - math.log1p(1 / excess)
 
 
 def _log_bound(excess: float, rho: float, epsilon: float) -> float:
     order = 1 + excess
-    return excess * (order * rho - epsilon) + order * (math.log(excess) - math.log(order)) - math.log(excess)
+    return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - math.log(excess)
 
 
 def rho_from(epsilon: float, delta: float) -> Fraction:
@@ -64,6 +65,8 @@ def epsilon_from(rho: Fraction, delta: float) -> float:
     if not 0 < delta < 1:
         raise ConfigError(f"Expected delta={delta} to lie strictly between 0 and 1.")
     spent = float(rho)
+    if spent <= 0:
+        return 0.0
     low, high = 0.0, 1.0
     while log_delta(spent, high) > math.log(delta):
         low, high = high, 2 * high
