@@ -17,6 +17,8 @@ from ppsyn.errors import ConfigError
 from ppsyn.shares import floored
 
 _HALVINGS = 200
+_SMALLEST_EPSILON = 1e-6
+"""Below, rounding errors of the bound come near the margin."""
 _MARGIN = 1e-10
 """Relative margin that covers the floating-point error of the bound."""
 
@@ -46,6 +48,8 @@ def rho_from(epsilon: float, delta: float) -> Fraction:
     """The largest rho, rounded down, whose zCDP guarantee gives (epsilon, delta)-DP."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"Expected epsilon={epsilon} to be positive and finite.")
+    if epsilon < _SMALLEST_EPSILON:
+        raise ConfigError(f"Expected epsilon={epsilon} to be at least {_SMALLEST_EPSILON}; it is too small to convert.")
     if not 0 < delta < 1:
         raise ConfigError(f"Expected delta={delta} to lie strictly between 0 and 1.")
     low, high = 0.0, epsilon + 1

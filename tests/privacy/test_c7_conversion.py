@@ -19,7 +19,7 @@ from ppsyn.errors import ConfigError
 EPSILONS = [0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 10.0]
 DELTAS = [1e-12, 1e-9, 1e-6, 1e-3]
 
-epsilons = st.floats(1e-3, 50)
+epsilons = st.floats(-6, 1.7).map(lambda power: max(1e-6, 10.0**power))
 deltas = st.floats(-30, -1).map(lambda power: 10.0**power)
 
 
@@ -122,3 +122,8 @@ def test_c7_a_pair_too_small_to_allow_a_budget_is_refused() -> None:
 
 def test_c7_no_bound_promises_more_than_certainty() -> None:
     assert log_delta(100.0, 0.1) <= 0
+
+
+def test_c7_an_epsilon_too_small_to_convert_is_refused() -> None:
+    with pytest.raises(ConfigError, match="small"):
+        rho_from(1e-7, 1e-6)
