@@ -120,7 +120,8 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
 
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
-    coarse = coarse_requests(plan.domain, _initial_rho(plan) * Fraction(plan.config.coarse), plan.config.coarse_groups)
+    config = plan.config
+    coarse = coarse_requests(plan.domain, _initial_rho(plan), config.coarse, config.coarse_groups)
     return State(plan, Fraction(0), coarse, _planned_round_rho(plan), unfitted(plan.domain))
 
 
@@ -222,9 +223,8 @@ def _after_one_way(state: State) -> State:
     state = _refit(state, 2, _TOLERANCE)
     if state.is_fine:
         return state
-    plan = state.plan
-    rho = _initial_rho(plan) * (1 - Fraction(plan.config.coarse))
-    fine = fine_requests(state.model, rho, plan.sensitivity, plan.config.fine_level)
+    plan, config = state.plan, state.plan.config
+    fine = fine_requests(state.model, _initial_rho(plan), config.coarse, config.coarse_groups, plan.sensitivity)
     return replace(state, one_way=fine, is_fine=True)
 
 

@@ -73,11 +73,9 @@ class AlgorithmConfig(FrozenModel):
     initial: Share = 0.4
     """Share of the budget for one-way marginals."""
     coarse: Share = 0.5
-    """Share of that for their coarse stage."""
+    """Share of a large attribute's part for a first, coarse look."""
     coarse_groups: Annotated[int, Field(ge=2)] = 16
-    """Groups of an attribute in the coarse stage at most."""
-    fine_level: Positive = 1.0
-    """Standard deviations of noise that a group of the fine stage keeps at least."""
+    """Groups of that look; attributes with no more values are measured at once."""
     select: Share = 0.2
     """Share of a round's budget that selects; the rest measures."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 60

@@ -8,8 +8,8 @@ from loops import SMALL, ScriptedCurator, replay, small_plan
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
-from ppsyn.requests import Answer, Lost, MeasureRequest, Selected, SelectRequest
-from ppsyn.synthesizer import State, absorb, next_request, run, start
+from ppsyn.requests import Answer, Lost, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.synthesizer import Plan, State, absorb, next_request, run, start
 from schemas.config import WorkloadConfig
 
 
@@ -21,6 +21,12 @@ def recorded(seed: int, **options: object) -> tuple[State, ScriptedCurator, list
         answers.append(curator.answer(request))
         state = absorb(state, request, answers[-1])
     return state, curator, answers
+
+
+def recorded_requests(plan: Plan) -> list[Request]:
+    curator = ScriptedCurator(12)
+    run(curator, start(plan))
+    return curator.asked
 
 
 @given(st.integers(0, 2**32), st.floats(1e-4, 2.0), st.integers(1, 40), st.floats(0.05, 0.9), st.floats(0.05, 0.9))
@@ -69,22 +75,28 @@ def test_a_resumed_run_goes_on_as_the_first_would_have() -> None:
     assert all(np.array_equal(x, y) for x, y in zip(state.model.beliefs, half.model.beliefs, strict=True))
 
 
-def test_one_way_marginals_come_first_coarse_then_fine() -> None:
+def test_one_way_marginals_come_first_and_large_ones_twice() -> None:
     _, curator, _ = recorded(5)
-    first = curator.asked[:8]
-    assert [request.clique for request in first if isinstance(request, MeasureRequest)] == [
-        *((name,) for name in "abcd"),
-        *((name,) for name in "abcd"),
-    ]
-    assert max(request.partition.count for request in first[:4] if isinstance(request, MeasureRequest)) == 16
-    assert isinstance(curator.asked[8], SelectRequest)
+    first = [request for request in curator.asked[:5] if isinstance(request, MeasureRequest)]
+    assert [request.clique for request in first] == [("a",), ("b",), ("c",), ("d",), ("b",)]
+    assert [request.partition.count for request in first[:4]] == [3, 16, 2, 5]
+    assert isinstance(curator.asked[5], SelectRequest)
 
 
 def test_first_shares_follow_the_two_thirds_rule() -> None:
-    requests = start(small_plan(rho=1.0, initial=0.2, coarse=0.5)).one_way
+    requests = start(small_plan(rho=1.0, initial=0.2, coarse=0.25)).one_way
     shares = np.array([float(request.rho) for request in requests])
-    weights = np.array([3, 16, 2, 5]) ** (2 / 3)
-    assert np.allclose(shares, 0.1 * weights / weights.sum())
+    weights = np.array([3, 24, 2, 5]) ** (2 / 3)
+    assert np.allclose(shares, 0.2 * weights / weights.sum() * [1, 0.25, 1, 1])
+
+
+def test_both_stages_of_the_first_measurements_cost_their_share_and_no_more() -> None:
+    plan, spent = small_plan(rho=1.0, initial=0.2), Fraction(0)
+    for request in recorded_requests(plan):
+        if isinstance(request, SelectRequest):
+            break
+        spent += request.rho
+    assert 0.2 * (1 - 1e-9) < float(spent) <= Fraction(0.2)
 
 
 def test_surprising_answers_keep_the_noise_and_dull_ones_halve_it() -> None:
