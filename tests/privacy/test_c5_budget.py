@@ -149,9 +149,10 @@ def test_c5_the_loop_spends_the_whole_budget_and_never_more_whatever_is_lost(
 @pytest.mark.parametrize("attributes", [1, 2, 12])
 def test_c5_one_way_marginals_never_overspend_when_attributes_outnumber_rounds(attributes: int) -> None:
     domain = Domain(tuple(Attribute(f"a{place}", 2 + place % 3) for place in range(attributes)))
-    plan = make_plan(domain, Fraction(1, 7), 1, AlgorithmConfig(rounds=1, initial=0.9, iterations=1))
+    config = AlgorithmConfig(rounds=1, initial=0.9, iterations=1, coarse_groups=3)
+    plan = make_plan(domain, Fraction(1, 7), 1, config)
     curator = ScriptedCurator()
     one_way = [request.rho for state, request in steps(plan, curator) if state.one_way]
-    assert len(one_way) == 2 * attributes
+    assert len(one_way) == attributes + sum(attribute.size > 3 for attribute in domain.attributes)
     assert sum(one_way, Fraction(0)) <= Fraction(0.9) * Fraction(1, 7)
     assert curator.spent == plan.rho
