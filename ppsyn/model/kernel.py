@@ -6,7 +6,9 @@ one buffer: first the beliefs of the tree's nodes, then the marginals of the cli
 that carry potentials, then further marginals and group sums, each the scatter-sum
 of an earlier stretch of the buffer (a link).
 
-Sums run in index order, so equal input gives equal bits.
+Sums run in index order, so equal input gives equal bits. Potentials are exponentiated
+before they meet, which is fast and exact while those of a clique span less than about
+700; a fit does not come near that, because the pull on a cell fades with its mass.
 """
 
 import math
@@ -17,8 +19,11 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.jit import compiled
 
-_ATTEMPTS = 30
-"""Halvings of the step before the fit counts as converged."""
+_ATTEMPTS, _HALVINGS = 40, 15
+"""Refusals before the fit counts as converged; after so many halvings the step shrinks faster."""
+
+_WORTH = 1e-7
+"""Relative gain below which a step's length tells of rounding errors, not of what suits the problem."""
 
 _LONGER = 1.1
 """How much an accepted step grows, once a step has been refused; it doubles before."""
@@ -162,8 +167,9 @@ def descend(
 ) -> tuple[Floats, Floats, float, float, int]:
     """Accelerated mirror descent with a backtracking step; the loss never rises.
 
-    Returns the potentials, the values they imply, the loss, the last step and the
-    number of steps taken. The step and its sufficient decrease, half of what the slope
+    Returns the potentials, the values they imply, the loss, the last step that was
+    neither refused nor just untested (to start the next fit with) and the number of
+    steps taken. The step and its sufficient decrease, half of what the slope
     promises, are Algorithm 1 of McKenna, Sheldon and Miklau, "Graphical-model based
     estimation and inference for differential privacy" (ICML 2019). Steps start from a
     point ahead of the last (Nesterov's momentum on the potentials), and the momentum
@@ -175,7 +181,7 @@ def descend(
     first = program.node_start[-1]
     last = first + theta.size
     origin, origin_loss = theta, infer(program, theta, total, ahead, ahead_slope)
-    loss, momentum, growth, stalled, taken = origin_loss, 1.0, 2.0, 0, 0
+    loss, kept, momentum, growth, stalled, taken = origin_loss, step, 1.0, 2.0, 0, 0
     for _ in range(iterations):
         accepted, attempts, theta_2, loss_2 = False, 0, theta, loss
         while not accepted and attempts < _ATTEMPTS:
@@ -188,11 +194,14 @@ def descend(
                 accepted = origin_loss - loss_2 >= 0.5 * promised
             attempts += 1
             if not accepted:
+                step *= 0.5 if attempts < _HALVINGS else 0.05
                 growth = _LONGER
-            step *= growth if accepted else 0.5
         if not accepted:
             break
         taken += 1
+        if growth == _LONGER and loss - loss_2 > _WORTH * loss:
+            kept = step
+        step *= growth
         if loss_2 > loss:
             if momentum == 1.0:
                 break
@@ -215,4 +224,4 @@ def descend(
                 origin_loss = infer(program, origin, total, ahead, ahead_slope)
         momentum = later
     loss = infer(program, theta, total, values, slope)
-    return theta, values, loss, step, taken
+    return theta, values, loss, kept, taken
