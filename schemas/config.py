@@ -19,6 +19,10 @@ Positive = Annotated[Finite, Field(gt=0)]
 Share = Annotated[Finite, Field(ge=0.01, le=0.99)]
 
 
+_MOST_ATTRIBUTES = 8
+"""Of a marginal in a workload: all its subsets become candidates."""
+
+
 class PersonUnit(FrozenModel):
     """The unit of privacy is a person, not a row."""
 
@@ -62,6 +66,8 @@ class WorkloadConfig(FrozenModel):
             raise ValueError("give cliques or degree, not both")
         if self.cliques is not None and not self.cliques:
             raise ValueError("cliques must list at least one marginal")
+        if self.cliques is not None and any(len(clique) > _MOST_ATTRIBUTES for clique in self.cliques):
+            raise ValueError(f"cliques must be of at most {_MOST_ATTRIBUTES} attributes each")
         return self
 
 

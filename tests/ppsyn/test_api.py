@@ -96,6 +96,7 @@ def test_a_workload_of_pairs_too_large_for_max_cells_says_what_to_change() -> No
         ({"epsilon": 1e-12, "delta": 1e-12}, "small"),
         ({"workload": {"cliques": [["age", "zip"]]}}, "zip"),
         ({"workload": {"cliques": []}}, "cliques"),
+        ({"workload": {"cliques": [list("abcdefghi")]}}, "at most 8"),
         ({"rounds": 0}, "rounds"),
         ({"model_mb": -1}, "model_mb"),
         ({"partition": "magic"}, "partition"),
