@@ -54,7 +54,7 @@ MBI_EFFORT = Effort(20_000, 1e-8)
 ROUNDS_KEPT = 3
 """mbi's compiled programs, hundreds a round, are dropped after so many rounds, or LLVM runs out of memory mappings.
 
-No round can use those of another, whose cliques were different.
+A fit or an elimination compiled for one round's cliques serves no other round; a few small kernels might have.
 """
 
 LEAST_RATIO = 20.0

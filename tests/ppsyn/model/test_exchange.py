@@ -56,7 +56,6 @@ def assert_same_fit(domain: Domain, measurements: list[Measurement], steps: int)
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="mbi is imported before JAX is set to double precision")
 def test_importing_the_module_warns_of_nothing() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     command = [sys.executable, "-W", "error::UserWarning", "-c", "import ppsyn.model.exchange"]
