@@ -1,0 +1,60 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ppsyn import selection
+from ppsyn.domain import Attribute, Domain
+from ppsyn.errors import ConfigError
+from ppsyn.model.graphical import calibrated, unfitted
+from ppsyn.model.tree import interaction_graph
+from ppsyn.requests import GRID, MAX_PENALTY, noise_scale
+from schemas.config import AlgorithmConfig, WorkloadConfig
+
+DOMAIN = Domain((Attribute("a", 4), Attribute("b", 6, is_ordered=False), Attribute("c", 10), Attribute("d", 2)))
+CONFIG = AlgorithmConfig()
+
+
+def test_the_default_workload_is_all_triples_or_pairs_where_those_are_too_many() -> None:
+    assert len(selection.workload_cliques(DOMAIN, WorkloadConfig())) == 4
+    wide = Domain(tuple(Attribute(f"x{i}", 2) for i in range(20)))
+    assert {len(clique) for clique in selection.workload_cliques(wide, WorkloadConfig())} == {2}
+
+
+def test_listed_marginals_are_brought_into_the_order_of_the_domain_once_each() -> None:
+    workload = WorkloadConfig(cliques=(("c", "a"), ("a", "c"), ("d",)))
+    assert selection.workload_cliques(DOMAIN, workload) == (("a", "c"), ("d",))
+
+
+def test_a_marginal_that_names_an_attribute_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="distinct"):
+        selection.workload_cliques(DOMAIN, WorkloadConfig(cliques=(("a", "a"),)))
+
+
+def test_max_cells_leaves_large_marginals_out() -> None:
+    cliques = selection.workload_cliques(DOMAIN, WorkloadConfig(degree=2, max_cells=20))
+    assert all(DOMAIN.size(clique) <= 20 for clique in cliques)
+    assert ("b", "c") not in cliques
+
+
+def test_what_does_not_fit_under_the_cap_is_no_candidate() -> None:
+    cells = sum(attribute.size for attribute in DOMAIN.attributes) + 12
+    found = set(selection.affordable(unfitted(DOMAIN), (), (("a",), ("c", "d"), ("a", "b", "c")), cells * 8 / 2**20))
+    assert found == {("a",), ("c", "d")}
+    assert interaction_graph(DOMAIN, [("c", "d")]).model_mb() <= cells * 8 / 2**20
+
+
+def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
+    model = calibrated(DOMAIN, {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
+    rho = Fraction(1, 200)
+    for candidate in selection.candidates(model, iter([("a",), ("a", "d")]), rho, 1, CONFIG):
+        expected = candidate.partition.sum_expected(model.project(candidate.clique))
+        assert np.abs(candidate.expected - expected * GRID).max() <= 0.5
+        noise = np.sqrt(2 / np.pi) * noise_scale(rho, 1) * candidate.partition.count
+        assert candidate.penalty == pytest.approx(noise * GRID, abs=1)
+
+
+def test_every_clique_stays_a_candidate_even_when_noise_drowns_it() -> None:
+    found = selection.candidates(unfitted(DOMAIN), iter([("a",), ("b", "c")]), Fraction(1, 10**24), 10**6, CONFIG)
+    assert [candidate.clique for candidate in found] == [("a",), ("b", "c")]
+    assert all(candidate.penalty == MAX_PENALTY for candidate in found)
