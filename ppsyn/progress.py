@@ -29,4 +29,6 @@ def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
 def _describe(state: State) -> str:
     if state.one_way:
         return "one-way marginals"
+    if state.left == 0:
+        return f"{len(state.rounds)} rounds"
     return f"round {len(state.rounds) + 1}" + (f": {' x '.join(state.chosen.clique)}" if state.chosen else "")

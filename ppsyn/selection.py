@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 
-from ppsyn.domain import Clique, Domain, downward_closure
+from ppsyn.domain import Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.tree import interaction_graph
@@ -16,23 +16,30 @@ from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
 _MANY = 500
-"""Default workloads larger than this go down one degree."""
+"""More triples than this are too many for a default workload."""
 
 
 def workload_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, ...]:
     """The marginals a workload stands for."""
     if workload.cliques is not None:
         return tuple(dict.fromkeys(domain.clique(names) for names in workload.cliques))
-    degree = min(workload.degree or 3, len(domain.names))
+    if workload.degree is None:
+        return _default_cliques(domain, workload.max_cells)
+    degree = min(workload.degree, len(domain.names))
     cliques = _all_of(domain, degree, workload.max_cells)
-    if workload.degree is None and degree == 3 and len(cliques) > _MANY:
-        cliques = _all_of(domain, 2, workload.max_cells)
     if not cliques:
         raise ConfigError(
             f"Expected marginals of {degree} attributes with at most max_cells={workload.max_cells} cells; "
             "there is none. Raise max_cells, lower degree, or give attributes fewer bins."
         )
     return cliques
+
+
+def _default_cliques(domain: Domain, max_cells: int) -> tuple[Clique, ...]:
+    """Triples, pairs that no triple holds, and attributes that no pair holds; no triples where they are too many."""
+    singles = tuple((name,) for name in domain.names)
+    pairs, triples = (_all_of(domain, degree, max_cells) for degree in (2, 3))
+    return maximal((*singles, *pairs, *(triples if len(triples) <= _MANY else ())))
 
 
 def _all_of(domain: Domain, degree: int, max_cells: int) -> tuple[Clique, ...]:

@@ -54,9 +54,10 @@ class WorkloadConfig(FrozenModel):
     """The marginals that the synthetic table should get right."""
 
     cliques: tuple[tuple[str, ...], ...] | None = None
-    """Attribute lists; without them, all of `degree`."""
+    """Attribute lists; without them, all marginals of `degree`."""
     degree: Annotated[int, Field(ge=1, le=5)] | None = None
-    """Marginals of this many attributes; without it 3, or 2 where that would be more than 500."""
+    """Marginals of this many attributes; without it all of 3, and of 2 and 1 that those leave out.
+    Where those of 3 are more than 500, they are left out too."""
     max_cells: Annotated[int, Field(ge=1)] = 10_000
     """Marginals with more cells are left out, where no list is given."""
 

@@ -17,6 +17,11 @@ CONFIG = AlgorithmConfig()
 
 def test_the_default_workload_is_all_triples_or_pairs_where_those_are_too_many() -> None:
     assert len(selection.workload_cliques(DOMAIN, WorkloadConfig())) == 4
+    assert selection.workload_cliques(DOMAIN, WorkloadConfig(max_cells=48)) == (
+        ("a", "b", "d"),
+        ("a", "c"),
+        ("c", "d"),
+    )
     wide = Domain(tuple(Attribute(f"x{i}", 2) for i in range(20)))
     assert {len(clique) for clique in selection.workload_cliques(wide, WorkloadConfig())} == {2}
 
