@@ -1,20 +1,26 @@
 """Shrink a noisy answer towards what the model expected: post-processing, free of charge."""
 
+import math
+
 import numpy as np
 from scipy import fft
 
 from ppsyn.arrays import Floats, Ints
 
+_LEAST_KEPT = 0.1
+"""However little of a surprise is kept, the estimate is not taken for more certain than this says."""
 
-def denoise(noisy_counts: Ints, expected: Floats, sigma: float) -> Floats:
-    """An estimate of the true group counts with less error than the answer itself.
+
+def denoise(noisy_counts: Ints, expected: Floats, sigma: float) -> tuple[Floats, float]:
+    """An estimate of the true group counts with less error than the answer, and its standard deviation.
 
     The surprise, answer minus expectation, is cut into frequency bands by an
     orthonormal cosine transform along the groups, which leaves the noise independent
     with the same scale. Each band is shrunk by the positive-part James-Stein factor
     (Stein 1956; Efron and Morris 1973): one minus the noise's share of the band's
     energy. A smooth surprise lives in the low bands, so the noise of the high ones
-    goes; a band of one or two coefficients is kept as it is.
+    goes; a band of one or two coefficients is kept as it is. The variance of a shrunk
+    normal mean is the noise's times the share of the surprise that was kept.
     """
     surprise = noisy_counts - expected
     coefficients = np.asarray(fft.dct(surprise, norm="ortho"))
@@ -23,7 +29,10 @@ def denoise(noisy_counts: Ints, expected: Floats, sigma: float) -> Floats:
         energy = float(band @ band)
         noise = sigma**2 * max(0, band.size - 2)
         coefficients[start:end] = band * max(0.0, 1 - noise / energy) if energy > 0 else 0.0
-    return expected + np.asarray(fft.idct(coefficients, norm="ortho"))
+    size = float(np.linalg.norm(surprise))
+    kept = float(np.linalg.norm(coefficients)) / size if size > 0 else 0.0
+    deviation = sigma * math.sqrt(min(1.0, max(_LEAST_KEPT, kept)))
+    return expected + np.asarray(fft.idct(coefficients, norm="ortho")), deviation
 
 
 def _bands(size: int) -> list[tuple[int, int]]:

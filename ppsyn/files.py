@@ -39,6 +39,7 @@ class _Measurement(FrozenModel):
     clique: tuple[str, ...]
     groups: int
     sigma: float
+    deviation: float | None
 
 
 class _Round(FrozenModel):
@@ -87,7 +88,8 @@ def _document(synthesis: Synthesis) -> _Document:
         budget=synthesis.ledger.total,
         spends=tuple(_Spend(kind=s.kind, rho=s.rho, digest=s.digest, clique=s.clique) for s in synthesis.ledger.spends),
         measurements=tuple(
-            _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma) for m in synthesis.measurements
+            _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma, deviation=m.deviation)
+            for m in synthesis.measurements
         ),
         rounds=tuple(
             _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise)
@@ -136,6 +138,7 @@ def _restore(document: _Document, arrays: dict[str, NDArray[np.generic]]) -> Syn
             arrays[f"counts{i}"].astype(np.int64),
             m.sigma,
             arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
+            m.deviation,
         )
         for i, m in enumerate(document.measurements)
     )

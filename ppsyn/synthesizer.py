@@ -203,8 +203,8 @@ def _absorb_loss(state: State) -> State:
 def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
     expected = request.partition.sum_expected(state.model.project(request.clique))
     # Before the coarse stage ends the model knows nothing that an answer could be shrunk towards.
-    denoised = denoise(answer.noisy_counts, expected, answer.sigma) if state.is_fine else None
-    measurement = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma, denoised)
+    better = denoise(answer.noisy_counts, expected, answer.sigma) if state.is_fine else (None, None)
+    measurement = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma, *better)
     state = replace(state, measurements=(*state.measurements, measurement))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))

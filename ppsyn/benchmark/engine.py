@@ -145,7 +145,10 @@ def _fit_mbi(
     linears = zip(exchange.measurements_to_mbi(measurements), measurements, strict=True)
     field = mbi.estimation.MirrorDescent().estimate(  # pyright: ignore[reportUnknownMemberType]  # an untyped callback
         exchange.domain_to_mbi(domain),
-        [replace(linear, noisy_measurement=measurement.target) for linear, measurement in linears],
+        [
+            replace(linear, noisy_measurement=measurement.target, stddev=measurement.scale)
+            for linear, measurement in linears
+        ],
         known_total=estimate_total(measurements),
         iters=MBI_EFFORT.iterations,
         warm_start=warm,
@@ -205,7 +208,7 @@ def _fastest_projection(field: mbi.MarkovRandomField, cliques: Sequence[Clique])
 
 def _loss(marginals: Marginals, measurements: Sequence[Measurement]) -> float:
     """Half the weighted squared residuals; every measured clique is a candidate."""
-    sums = ((m.partition.sum_expected(marginals[m.clique]) - m.target) / m.sigma for m in measurements)
+    sums = ((m.partition.sum_expected(marginals[m.clique]) - m.target) / m.scale for m in measurements)
     return 0.5 * sum(float(residual @ residual) for residual in sums)
 
 

@@ -124,7 +124,10 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
     linears = measurements_to_mbi(measurements)
     field = mbi.estimation.MirrorDescent().estimate(
         domain_to_mbi(domain),
-        [replace(linear, noisy_measurement=m.target) for linear, m in zip(linears, measurements, strict=True)],
+        [
+            replace(linear, noisy_measurement=m.target, stddev=m.scale)
+            for linear, m in zip(linears, measurements, strict=True)
+        ],
         known_total=total,
         iters=effort.iterations,
         warm_start=start,
@@ -138,5 +141,5 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
 
 def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:
     """Half the weighted squared residuals of the model."""
-    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.target) / m.sigma for m in measurements)
+    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.target) / m.scale for m in measurements)
     return float(sum(0.5 * float(r @ r) for r in residuals))

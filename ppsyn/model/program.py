@@ -19,6 +19,7 @@ class Measurement:
 
     Attributes:
         denoised: A better estimate of the counts, where there is one; the fit aims at it.
+        deviation: The standard deviation of that estimate.
     """
 
     clique: Clique
@@ -26,11 +27,17 @@ class Measurement:
     noisy_counts: Ints
     sigma: float
     denoised: Floats | None = None
+    deviation: float | None = None
 
     @property
     def target(self) -> Floats:
         """What a fit should reproduce."""
         return self.noisy_counts.astype(np.float64) if self.denoised is None else self.denoised
+
+    @property
+    def scale(self) -> float:
+        """How closely a fit should reproduce it."""
+        return self.sigma if self.deviation is None else self.deviation
 
 
 def cell_index(domain: Domain, outer: Clique, inner: Clique) -> Codes:
@@ -131,7 +138,7 @@ def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[
         measured_size=np.array([m.partition.count for m in measurements], np.int64),
         answer_start=_offsets(m.partition.count for m in measurements)[:-1],
         answers=np.concatenate([np.zeros(0), *(m.target for m in measurements)]),
-        precision=np.array([m.sigma**-2 for m in measurements], np.float64),
+        precision=np.array([m.scale**-2 for m in measurements], np.float64),
         values=links.end,
     )
 

@@ -13,19 +13,20 @@ def test_the_estimate_lies_no_farther_from_the_expectation_than_the_answer(
     noisy: np.ndarray, sigma: float, seed: int
 ) -> None:
     expected = np.random.default_rng(seed).normal(0, 100, noisy.size)
-    estimate = denoise(noisy, expected, sigma)
+    estimate, deviation = denoise(noisy, expected, sigma)
+    assert 0.3 * sigma <= deviation <= sigma
     assert estimate.shape == noisy.shape
     assert np.linalg.norm(estimate - expected) <= np.linalg.norm(noisy - expected) * (1 + 1e-9) + 1e-9
 
 
 @given(COUNTS)
 def test_an_expected_answer_stays_what_it_is(noisy: np.ndarray) -> None:
-    assert np.array_equal(denoise(noisy, noisy.astype(float), 5.0), noisy)
+    assert np.array_equal(denoise(noisy, noisy.astype(float), 5.0)[0], noisy)
 
 
 @given(COUNTS)
 def test_an_answer_without_noise_is_kept(noisy: np.ndarray) -> None:
-    assert np.allclose(denoise(noisy, np.zeros(noisy.size), 1e-9), noisy, atol=1e-6)
+    assert np.allclose(denoise(noisy, np.zeros(noisy.size), 1e-9)[0], noisy, atol=1e-6)
 
 
 def mean_squared_errors(truth: np.ndarray, expected: np.ndarray, sigma: float) -> tuple[float, float]:
@@ -34,7 +35,7 @@ def mean_squared_errors(truth: np.ndarray, expected: np.ndarray, sigma: float) -
     for _ in range(300):
         noisy = np.rint(truth + rng.normal(0, sigma, truth.size)).astype(np.int64)
         raw.append(np.mean((noisy - truth) ** 2))
-        better.append(np.mean((denoise(noisy, expected, sigma) - truth) ** 2))
+        better.append(np.mean((denoise(noisy, expected, sigma)[0] - truth) ** 2))
     return float(np.mean(raw)), float(np.mean(better))
 
 
@@ -53,3 +54,9 @@ def test_a_strong_rough_signal_is_hardly_touched() -> None:
     rough = np.random.default_rng(1).normal(0, 500, 64)
     raw, better = mean_squared_errors(rough, np.zeros(64), 20.0)
     assert better < 1.05 * raw
+
+
+def test_the_deviation_tells_how_much_was_kept() -> None:
+    noisy = np.rint(np.random.default_rng(3).normal(0, 20, 64)).astype(np.int64)
+    assert denoise(noisy, np.zeros(64), 20.0)[1] < 0.8 * 20
+    assert denoise(noisy * 100, np.zeros(64), 20.0)[1] > 0.99 * 20
