@@ -9,6 +9,7 @@ for tables of more than a few thousand rows.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -73,15 +74,19 @@ def measurements_from_mbi(domain: Domain, measurements: Sequence[mbi.LinearMeasu
 
 
 def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement:
-    clique = tuple(str(name) for name in measurement.clique)
-    query: object = measurement.query
+    listed = tuple(str(name) for name in measurement.clique)
+    clique = domain.clique(listed)
+    # For each cell of the clique in the domain's order, its place in the order listed.
+    places = np.arange(domain.size(clique)).reshape(domain.shape(listed))
+    places = places.transpose([listed.index(name) for name in clique]).ravel()
+    answer, query = np.asarray(measurement.noisy_measurement), cast("object", measurement.query)
     if isinstance(query, GroupQuery):
-        partition = Partition(query.groups, query.count)
+        partition = Partition(np.ascontiguousarray(query.groups[places]), query.count)
     elif isinstance(query, mbi.DatavectorQuery):
-        partition = finest(domain.size(clique))
+        partition, answer = finest(places.size), answer.ravel()[places]
     else:
         raise TypeError(f"Expected a marginal or a GroupQuery, got {type(query).__name__}.")
-    return Measurement(clique, partition, np.asarray(measurement.noisy_measurement), float(measurement.stddev))
+    return Measurement(clique, partition, answer, float(measurement.stddev))
 
 
 def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:

@@ -1,5 +1,6 @@
 """Fit the model to noisy measurements (the Private-PGM estimator)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
 from ppsyn.model.graphical import GraphicalModel, flatten, node_beliefs, unfitted
 from ppsyn.model.program import Measurement, build
@@ -58,6 +60,9 @@ def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalMode
     theta = _carried_over(domain, cliques, warm)
     step = warm.step if warm is not None and warm.step > 0 else 1.0 / total
     theta, values, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
+    if warm is not None and not math.isfinite(loss):
+        # Old potentials that met in a new tree and underflowed there: start afresh.
+        return fit(domain, measurements, None, effort)
     potentials = _unflatten(domain, cliques, theta)
     return Fit(GraphicalModel(domain, potentials, total, step, tree, node_beliefs(tree, values)), loss, taken)
 
@@ -66,7 +71,9 @@ def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalMo
     """The warm model's potentials on the new cliques, each old one added to a clique that holds it."""
     potentials = {clique: np.zeros(domain.shape(clique)) for clique in cliques}
     for old, table in warm.potentials.items() if warm is not None else ():
-        new = next(clique for clique in cliques if set(old) <= set(clique))
+        new = next((clique for clique in cliques if set(old) <= set(clique)), None)
+        if new is None:
+            raise InvariantError("Expected a warm start whose cliques are all measured.")
         potentials[new] += table.reshape([domain[name].size if name in old else 1 for name in new])
     return flatten(cliques, potentials)
 

@@ -1,5 +1,6 @@
 """The graphical model: potentials on cliques, calibrated over a junction tree."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +9,7 @@ import numpy as np
 
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.errors import InvariantError
 from ppsyn.generate import Step
 from ppsyn.model import kernel
 from ppsyn.model.program import build
@@ -66,10 +68,13 @@ def unfitted(domain: Domain) -> GraphicalModel:
 def calibrated(domain: Domain, potentials: Mapping[Clique, Floats], total: float, step: float) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
     cliques = maximal(potentials)
+    if len(cliques) != len(potentials):
+        raise InvariantError("Expected potentials on cliques that do not contain each other.")
     tree = junction_tree(domain, cliques)
     program = build(tree, cliques, ())
     values, gradient = np.zeros(program.values), np.zeros(program.values)
-    kernel.infer(program, flatten(cliques, potentials), total, values, gradient)
+    if not math.isfinite(kernel.infer(program, flatten(cliques, potentials), total, values, gradient)):
+        raise InvariantError("Expected potentials that leave the model its mass.")
     return GraphicalModel(domain, dict(potentials), total, step, tree, node_beliefs(tree, values))
 
 

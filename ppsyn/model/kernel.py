@@ -7,8 +7,8 @@ that carry potentials, then further marginals and group sums, each the scatter-s
 of an earlier stretch of the buffer (a link).
 
 Sums run in index order, so equal input gives equal bits. Potentials are exponentiated
-before they meet, which is fast and exact while those of a clique span less than about
-700; a fit does not come near that, because the pull on a cell fades with its mass.
+before they meet, which is fast; where neighbours contradict each other by more than
+about 700, mass underflows. That is noticed, and such potentials are refused.
 """
 
 import math
@@ -21,6 +21,9 @@ from ppsyn.jit import compiled
 
 _ATTEMPTS, _HALVINGS = 40, 15
 """Refusals before the fit counts as converged; after so many halvings the step shrinks faster."""
+
+_MASS = 1e-6
+"""Relative error of a node's mass that rounding may leave."""
 
 _WORTH = 1e-7
 """Relative gain below which a step's length tells of rounding errors, not of what suits the problem."""
@@ -59,7 +62,8 @@ class Program(NamedTuple):
 def infer(program: Program, theta: Floats, total: float, values: Floats, gradient: Floats) -> float:
     """Fill `values` with beliefs and marginals, `gradient` with the loss's slope; return the loss.
 
-    The loss is infinite where the potentials leave no mass (a step far too long).
+    The loss is infinite where the potentials leave no mass, or lose some to underflow
+    (a step far too long).
     """
     if not _calibrate(program, theta, total, values):
         return math.inf
@@ -93,7 +97,19 @@ def _calibrate(program: Program, theta: Floats, total: float, values: Floats) ->
     if not _collect(program, messages, values):
         return False
     _distribute(program, messages, total, values)
-    return bool(math.isfinite(values[: program.node_start[-1]].sum()))
+    return _holds_total(program, total, values)
+
+
+@compiled
+def _holds_total(program: Program, total: float, values: Floats) -> bool:
+    """Whether every node kept its mass; potentials too far apart underflow and lose some."""
+    for k in range(program.parent.size):
+        mass = 0.0
+        for i in range(program.node_start[k], program.node_start[k + 1]):
+            mass += values[i]
+        if not abs(mass - total) <= _MASS * total:
+            return False
+    return True
 
 
 @compiled
