@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import SMALL, ScriptedCurator, replay, small_plan
+from loops import ScriptedCurator, replay, small_plan
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
@@ -165,5 +165,8 @@ def test_lost_is_charged_before_the_next_request() -> None:
     assert absorb(state, request, Lost()).spent == request.rho
 
 
-def test_candidates_are_nominal_or_ordered_as_the_schema_says() -> None:
-    assert [attribute.is_ordered for attribute in SMALL.attributes] == [True, True, True, False, True]
+@pytest.mark.slow
+def test_mbi_s_estimator_can_drive_the_loop() -> None:
+    state = run(ScriptedCurator(13), start(small_plan(engine="mbi", rounds=2, iterations=50)))
+    assert state.left == 0
+    assert np.isfinite(state.model.project(("a", "c"))).all()
