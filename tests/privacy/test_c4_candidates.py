@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from loops import ScriptedCurator, steps
 from privacy.instruments import drawn_for
-from privacy.loops import ScriptedCurator, steps
 from privacy.neighbours import encoded
 
 from ppsyn import selection

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import ScriptedCurator, steps
 from privacy.instruments import Watched, WatchedAccount, watch_draws
-from privacy.loops import ScriptedCurator, steps
 from privacy.neighbours import domains, encoded
 
 from ppsyn.domain import Attribute, Domain
