@@ -74,11 +74,6 @@ def blocks(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> Itera
     return (make_block(plan, index, min(BLOCK_ROWS, rows - start), seed) for index, start in enumerate(starts))
 
 
-def block(steps: Sequence[Step], domain: Domain, index: int, rows_in_block: int, seed: int) -> dict[str, Codes]:
-    """One block of `generate`; to make several, prepare once and call `make_block`."""
-    return make_block(prepare(steps, domain), index, rows_in_block, seed)
-
-
 def make_block(plan: Plan, index: int, rows_in_block: int, seed: int) -> dict[str, Codes]:
     """Block `index` of a prepared plan, which depends on no other block.
 

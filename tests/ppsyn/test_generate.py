@@ -12,7 +12,7 @@ from scipy.stats import norm
 from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError
-from ppsyn.generate import BLOCK_ROWS, Step, block, blocks, deal, generate, make_block, prepare
+from ppsyn.generate import BLOCK_ROWS, Step, blocks, deal, generate, make_block, prepare
 
 ALPHA = 1e-9
 SEEDS = st.integers(0, 2**64)
@@ -251,7 +251,7 @@ def test_table_is_its_blocks_in_whatever_order_they_are_made() -> None:
     rows = [BLOCK_ROWS, BLOCK_ROWS, 5]
     streamed = list(blocks(steps, domain, sum(rows), 7))
     for index in (2, 0, 1):
-        assert_same(block(steps, domain, index, rows[index], 7), streamed[index])
+        assert_same(make_block(prepare(steps, domain), index, rows[index], 7), streamed[index])
     whole = {name: np.concatenate([codes[name] for codes in streamed]) for name in domain.names}
     assert_same(generate(steps, domain, sum(rows), 7), whole)
 
@@ -295,7 +295,7 @@ def test_settings_that_are_no_counts_are_refused(name: str, value: object) -> No
 
 def test_block_longer_than_a_block_is_refused() -> None:
     with pytest.raises(ConfigError, match=f"at most {BLOCK_ROWS}"):
-        block(*star(), 0, BLOCK_ROWS + 1, 0)
+        make_block(prepare(*star()), 0, BLOCK_ROWS + 1, 0)
 
 
 @pytest.mark.parametrize(
