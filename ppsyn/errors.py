@@ -4,6 +4,7 @@ A message names public facts only: the field, the attribute, the rule and what t
 do. It never carries a value of the private table, nor how many rows are at fault.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 
@@ -67,6 +68,75 @@ class BudgetExceededError(PPSynError):
         """Say what was asked for and what is left."""
         self.asked, self.left = asked, left
         super().__init__(f"Expected 0 < rho <= {float(left):.6g} (what is left), got {float(asked):.6g}.")
+
+
+class StoreError(PPSynError):
+    """A store that cannot be used, or an object that cannot be read or written."""
+
+
+class MissingError(StoreError):
+    """An object that is not there.
+
+    Attributes:
+        url: Its address.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Name the object."""
+        self.url = url
+        super().__init__(f"There is no {url}.")
+
+
+class SourceError(PPSynError):
+    """A private table that cannot be read: the fragment and the rule, never a value; nothing was spent."""
+
+
+class AccountError(PPSynError):
+    """An account that contradicts itself or a release that does not fit it; nothing was spent."""
+
+
+class CapExceededError(AccountError):
+    """A release that would pass the cap of its account; nothing was read or spent.
+
+    Attributes:
+        asked: What the release would cost, as zCDP rho.
+        left: What the account has left.
+        cap: What it may hold in all.
+    """
+
+    def __init__(self, dataset: str, asked: Fraction, left: Fraction, cap: Fraction) -> None:
+        """Say the numbers."""
+        self.asked, self.left, self.cap = asked, left, cap
+        super().__init__(
+            f"The account of {dataset!r} has rho {float(left):.6g} left of its cap {float(cap):.6g}; this release asks "
+            f"for {float(asked):.6g}. Ask for less, close releases that will not be resumed (`ppsyn abandon`), or "
+            "have the cap raised."
+        )
+
+
+class RunError(PPSynError):
+    """A run that cannot go on as asked; what it has paid for is kept."""
+
+
+class ResumeRefusedError(RunError):
+    """A run that would not be the same run any more.
+
+    Attributes:
+        differences: One sentence for each thing that differs.
+    """
+
+    def __init__(self, run: str, differences: Sequence[str]) -> None:
+        """Say what differs."""
+        self.differences = tuple(differences)
+        super().__init__(f"Run {run} cannot be resumed: {' '.join(differences)}")
+
+
+class RunTakenError(RunError):
+    """Another process goes on with the same run."""
+
+    def __init__(self, run: str) -> None:
+        """Say which run."""
+        super().__init__(f"Another process goes on with run {run}; this one stops. What it has paid for is kept.")
 
 
 class InvariantError(PPSynError):

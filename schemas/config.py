@@ -1,7 +1,7 @@
 """What a release may be told: the guarantee, the algorithm, and how to run it."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -32,22 +32,27 @@ class PersonUnit(FrozenModel):
     """Rows of one person that count; of more, this many are kept by random choice."""
 
 
-class PrivacyConfig(FrozenModel):
-    """The guarantee: (epsilon, delta), or rho of zero-concentrated differential privacy."""
+class Budget(FrozenModel):
+    """An amount of privacy: (epsilon, delta), or rho of zero-concentrated differential privacy."""
 
     epsilon: Positive | None = None
     delta: Annotated[Finite, Field(gt=0, lt=1)] | None = None
     rho: Positive | None = None
-    person: PersonUnit | None = None
-    """Without it, the unit of privacy is a row."""
 
     @model_validator(mode="after")
-    def _one_budget(self) -> "PrivacyConfig":
+    def _one_budget(self) -> Self:
         if self.rho is None and (self.epsilon is None or self.delta is None):
             raise ValueError("give epsilon and delta, or rho")
         if self.rho is not None and self.epsilon is not None:
             raise ValueError("give epsilon and delta, or rho, not both")
         return self
+
+
+class PrivacyConfig(Budget):
+    """The guarantee: how much, and for whom."""
+
+    person: PersonUnit | None = None
+    """Without it, the unit of privacy is a row."""
 
 
 class WorkloadConfig(FrozenModel):
@@ -72,8 +77,8 @@ class WorkloadConfig(FrozenModel):
         return self
 
 
-class AlgorithmConfig(FrozenModel):
-    """What changes the answer and not the guarantee."""
+class Tuning(FrozenModel):
+    """How the algorithm goes about it: what changes the answer and not the guarantee."""
 
     partition: Literal["balanced", "merge-split", "cells"] = "balanced"
     """How the cells of a marginal are merged before it is measured."""
@@ -97,4 +102,9 @@ class AlgorithmConfig(FrozenModel):
     """What fits the model: the built-in junction tree, or mbi's estimator."""
     iterations: Annotated[int, Field(ge=1)] = 100
     """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
+
+
+class AlgorithmConfig(Tuning):
+    """All that changes the answer and not the guarantee."""
+
     workload: WorkloadConfig = WorkloadConfig()

@@ -1,0 +1,253 @@
+"""One interface to folders, buckets and memory, through obstore."""
+# obstore's listings may be Arrow batches, of a type that it leaves open.
+# pyright: reportUnknownMemberType=false
+
+import os
+import secrets
+from collections.abc import Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from io import BufferedIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
+
+from ppsyn.errors import MissingError, StoreError
+from schemas.places import Place
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
+
+_RACERS = 4
+_READERS = 16
+_DELETED_AT_ONCE = 1000
+_MEMORY: dict[str, MemoryStore] = {}
+
+
+class Store:
+    """Objects under one place. Keys are relative to it, with slashes.
+
+    Writes are whole objects: a reader sees all of one or nothing.
+    """
+
+    def __init__(self, place: Place, backend: ObjectStore) -> None:
+        """Serve `place` from `backend`."""
+        self.place, self._backend = place, backend
+
+    def __repr__(self) -> str:
+        """Say where it is."""
+        return f"Store({self.place.url})"
+
+    def url(self, key: str) -> str:
+        """The address of an object."""
+        return f"{self.place.url.rstrip('/')}/{key}"
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write the object if there is none; whether this call did. Of many calls at once, one does.
+
+        In a folder the object is on the disk, not just in its cache, before this returns.
+        """
+        with self._told("create", key):
+            try:
+                obstore.put(self._backend, key, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+            if self.place.is_local:
+                _settle(Path(self.url(key)))
+            return True
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write the object, in place of one that is there."""
+        with self._told("write", key):
+            obstore.put(self._backend, key, data)
+
+    def get(self, key: str) -> bytes:
+        """The object.
+
+        Raises:
+            MissingError: If there is none.
+        """
+        with self._told("read", key):
+            return obstore.get(self._backend, key).bytes().to_bytes()
+
+    def get_all(self, keys: Iterable[str]) -> list[bytes]:
+        """The objects, read side by side."""
+        with ThreadPoolExecutor(_READERS) as pool:
+            return list(pool.map(self.get, keys))
+
+    def size(self, key: str) -> int | None:
+        """The length of the object, or None if there is none."""
+        try:
+            with self._told("read", key):
+                return obstore.head(self._backend, key)["size"]
+        except MissingError:
+            return None
+
+    def has(self, key: str) -> bool:
+        """Whether there is such an object."""
+        return self.size(key) is not None
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys below a folder, sorted."""
+        with self._told("list", prefix):
+            pages = obstore.list(self._backend, prefix.rstrip("/") or None)
+            return sorted(meta["path"] for page in pages for meta in page)
+
+    def folders(self, prefix: str = "") -> list[str]:
+        """The names of the folders right below a folder, sorted."""
+        with self._told("list", prefix):
+            found = obstore.list_with_delimiter(self._backend, prefix.rstrip("/") or None)
+            return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+
+    def delete(self, prefix: str) -> None:
+        """Remove all objects below a folder."""
+        keys = self.keys(prefix)
+        with self._told("delete", prefix):
+            for at in range(0, len(keys), _DELETED_AT_ONCE):
+                obstore.delete(self._backend, keys[at : at + _DELETED_AT_ONCE])
+        if self.place.is_local:
+            _remove_empty(Path(self.url(prefix)), Path(self.place.url))
+
+    @contextmanager
+    def reader(self, key: str) -> Generator[BufferedIOBase]:
+        """The object as a file to read and seek in."""
+        with self._told("read", key):
+            file = obstore.open_reader(self._backend, key)
+        try:
+            yield cast("BufferedIOBase", file)
+        finally:
+            file.close()
+
+    @contextmanager
+    def writer(self, key: str) -> Generator[BufferedIOBase]:
+        """A file to write the object to, in bounded memory; it appears when the file is closed."""
+        with self._told("write", key), obstore.open_writer(self._backend, key) as file:
+            yield cast("BufferedIOBase", file)
+
+    def move_folder(self, source: str, target: str, last: str) -> None:
+        """Give a folder another name, so that the object `last` appears with all the rest in place.
+
+        A folder of this machine moves at once. Elsewhere objects are copied, `last` after the others;
+        whoever looks for `last` never finds a part. May be repeated until it succeeds.
+        """
+        if self.place.is_local:
+            with self._told("write", target):
+                _rename(Path(self.url(source)), Path(self.url(target)))
+                _remove_empty(Path(self.url(source)).parent, Path(self.place.url))
+            return
+        names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
+        for name in sorted(names, key=lambda name: name == last):
+            with self._told("write", f"{target}/{name}"):
+                obstore.copy(self._backend, f"{source}/{name}", f"{target}/{name}")
+        self.delete(source)
+
+    @contextmanager
+    def _told(self, verb: str, key: str) -> Generator[None]:
+        """Tell what failed and where. Keys and addresses are public."""
+        try:
+            yield
+            return
+        except FileNotFoundError:
+            failure: StoreError = MissingError(self.url(key))
+        except (BaseError, OSError) as error:
+            failure = StoreError(f"Cannot {verb} {self.url(key)}: {_reason(error)}")
+        raise failure
+
+
+def open_store(place: Place) -> Store:
+    """The store at a place; a folder is made if it is missing.
+
+    Raises:
+        StoreError: If the place cannot be used.
+    """
+    if place.is_memory:
+        return Store(place, _MEMORY.setdefault(place.url, MemoryStore()))
+    if place.is_s3:
+        return Store(place, _bucket(place))
+    try:
+        return Store(place, LocalStore(Path(place.url), mkdir=True))
+    except (BaseError, OSError) as error:
+        failure = StoreError(f"Cannot use the folder {place.url}: {_reason(error)}")
+    raise failure
+
+
+def _bucket(place: Place) -> S3Store:
+    parts = urlsplit(place.url)
+    config: S3Config = {"region": place.region}
+    if place.endpoint is not None:
+        config["endpoint"] = place.endpoint
+        config["virtual_hosted_style_request"] = False
+    for name, variable in (("access_key_id", "ACCESS_KEY_ID"), ("secret_access_key", "SECRET_ACCESS_KEY")):
+        value = os.environ.get(f"{place.credentials}_{variable}")
+        if value is None and place.credentials != "AWS":
+            raise StoreError(f"Expected the environment to hold {place.credentials}_{variable} for {place.url}.")
+        if value is not None:
+            config[name] = value
+    if (token := os.environ.get(f"{place.credentials}_SESSION_TOKEN")) is not None:
+        config["session_token"] = token
+    return S3Store(
+        parts.netloc,
+        prefix=parts.path.strip("/") or None,
+        config=config,
+        client_options={"allow_http": (place.endpoint or "").startswith("http://")},
+        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=60)},
+    )
+
+
+def prove(store: Store) -> None:
+    """See that the store honours create-if-absent, or refuse it: an account depends on it (claim C9).
+
+    Raises:
+        StoreError: If an object could be created twice, one after the other or at once.
+    """
+    folder = f"self-test/{secrets.token_hex(8)}"
+    key = f"{folder}/object"
+    try:
+        values = [str(racer).encode() for racer in range(_RACERS)]
+        with ThreadPoolExecutor(_RACERS) as pool:
+            made = list(pool.map(partial(store.create, key), values))
+        if made.count(True) != 1 or store.create(key, b"again") or store.get(key) != values[made.index(True)]:
+            raise StoreError(
+                f"{store.place.url} lets an object be created twice, so an account kept there could lose entries. "
+                "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
+            )
+    finally:
+        store.delete(folder)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what the store said, without its stack."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+
+
+def _settle(path: Path) -> None:
+    """Have a new file and its name on the disk."""
+    for target in (path, path.parent):
+        handle = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _rename(source: Path, target: Path) -> None:
+    if not source.exists() and target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+    _settle(target)
+
+
+def _remove_empty(folder: Path, root: Path) -> None:
+    """Remove a folder that holds nothing but folders, and those above that it leaves empty; stores have no such."""
+    nested = [path for path in folder.rglob("*") if path.is_dir()] if folder.is_dir() else []
+    above = [path for path in (folder, *folder.parents) if path.is_relative_to(root) and path != root]
+    with suppress(OSError):  # not empty, or another process was faster
+        for path in (*sorted(nested, reverse=True), *above):
+            path.rmdir()

@@ -1,0 +1,134 @@
+"""A release file: everything a release may be told, in one YAML document."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schemas.base import FrozenModel
+from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, Tuning, WorkloadConfig
+from schemas.places import Place
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
+"""Lower-case letters and digits, with single hyphens and underscores between them."""
+
+_PASSWORD = re.compile(r"://[^/@\s]*:(?P<password>[^/@\s]*)@")
+_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+
+
+class _FileSource(FrozenModel):
+    """Files of one format: one file, or a folder with all the files of that format below it."""
+
+    path: Place
+    """A file or a folder, local or s3://."""
+    batch_rows: Annotated[int, Field(ge=1)] = 131_072
+    """Rows read at a time."""
+
+
+class CsvSource(_FileSource):
+    """Comma-separated text in UTF-8, with a header in every file."""
+
+    kind: Literal["csv"]
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    nulls: tuple[str, ...] = ("",)
+    """What stands for a missing value; a quoted one is the text itself."""
+
+
+class ParquetSource(_FileSource):
+    """Parquet files."""
+
+    kind: Literal["parquet"]
+
+
+class SqlSource(FrozenModel):
+    """A query against a PostgreSQL or SQLite database."""
+
+    kind: Literal["sql"]
+    url: str
+    """postgresql://user:${PASSWORD}@host/name or sqlite:///path; the environment holds what ${NAME} stands for."""
+    query: Annotated[str, Field(min_length=1)]
+    batch_rows: Annotated[int, Field(ge=1)] = 131_072
+    """Rows fetched at a time."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.url.startswith(("postgresql://", "sqlite:///")):
+            raise ValueError("Expected url to start with postgresql:// or sqlite:///.")
+        found = _PASSWORD.search(self.url)
+        if found and not _VARIABLE.fullmatch(found["password"]):
+            raise ValueError("Expected no password in url: write ${NAME} and put it into the environment.")
+        return self
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names that the environment must hold."""
+        return tuple(_VARIABLE.findall(self.url))
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same source, with a relative path of a SQLite file taken from `folder`."""
+        path = self.url.removeprefix("sqlite:///")
+        return self if path == self.url else self.model_copy(update={"url": f"sqlite:///{(folder / path).resolve()}"})
+
+
+Source = Annotated[CsvSource | ParquetSource | SqlSource, Field(discriminator="kind")]
+
+
+class StoresConfig(FrozenModel):
+    """Where a release keeps what it needs and what it makes."""
+
+    root: Place
+    """Accounts and runs, and all the rest unless told otherwise."""
+    private: Place | None = None
+    """Encoded fragments of the private table, removed when the run ends; with credentials of its own, best."""
+    releases: Place | None = None
+    """What is published."""
+
+
+class AccountConfig(FrozenModel):
+    """The budget of a dataset, across its releases."""
+
+    cap: Budget | None = None
+    """What all releases of the dataset may spend together; needed when the account is opened."""
+
+
+class GenerationConfig(FrozenModel):
+    """The synthetic table."""
+
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """How many; without it, the noisy total."""
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
+    """For drawing rows from the fitted model; it has no part in the noise."""
+
+
+class ReleaseConfig(FrozenModel):
+    """A release. Paths are seen from the file that holds it."""
+
+    dataset: Name
+    """Names the account, so that all releases of the same people share one."""
+    source: Source
+    table: Annotated[str, Field(alias="schema")]
+    """The YAML file of the public schema."""
+    privacy: PrivacyConfig
+    account: AccountConfig = AccountConfig()
+    workload: WorkloadConfig = WorkloadConfig()
+    algorithm: Tuning = Tuning()
+    generation: GenerationConfig = GenerationConfig()
+    stores: StoresConfig
+
+    @property
+    def method(self) -> AlgorithmConfig:
+        """The algorithm with its workload."""
+        return AlgorithmConfig(**self.algorithm.model_dump(), workload=self.workload)
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same release, with relative paths taken from `folder`."""
+        source, stores = self.source, self.stores
+        moved = (
+            source.seen_from(folder)
+            if isinstance(source, SqlSource)
+            else source.model_copy(update={"path": source.path.seen_from(folder)})
+        )
+        places = {name: place.seen_from(folder) for name, place in stores if place is not None}
+        table = str((folder / self.table).resolve())
+        return self.model_copy(update={"source": moved, "table": table, "stores": stores.model_copy(update=places)})
