@@ -1,7 +1,6 @@
 """From a DataFrame and a public schema to a synthetic DataFrame with an account of its cost."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,14 +9,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ppsyn.discretize import domain_of, encode
-from ppsyn.dp.budget import rho_from
+from ppsyn.dp.budget import rho_of
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.errors import ConfigError, InvariantError, SchemaError
+from ppsyn.errors import ConfigError, SchemaError
 from ppsyn.marginals import TableCounter
 from ppsyn.persons import bound_contributions
 from ppsyn.progress import shown
-from ppsyn.shares import floored
 from ppsyn.synthesis import Synthesis
 from ppsyn.synthesizer import make_plan, run, start
 from schemas.base import FrozenModel
@@ -64,7 +62,7 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     config = _checked(AlgorithmConfig, settings)
     _check_seed(seed)
     max_rows = 1 if privacy.person is None else privacy.person.max_rows
-    plan = make_plan(domain_of(table), _rho(privacy), max_rows, config)
+    plan = make_plan(domain_of(table), rho_of(privacy), max_rows, config)
     if privacy.person is not None:
         frame = _bounded(frame, table, privacy.person)
     account = MemoryAccount(plan.rho)
@@ -111,14 +109,6 @@ def _sentence(fault: ErrorDetails) -> str:
 def _check_seed(seed: object) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ConfigError(f"Expected seed={seed!r} to be a whole number, not negative.")
-
-
-def _rho(privacy: PrivacyConfig) -> Fraction:
-    if privacy.rho is not None:
-        return floored(Fraction(privacy.rho))
-    if privacy.epsilon is None or privacy.delta is None:
-        raise InvariantError("A budget was not validated.")
-    return rho_from(privacy.epsilon, privacy.delta)
 
 
 def _bounded(frame: pd.DataFrame, table: TableSchema, person: PersonUnit) -> pd.DataFrame:

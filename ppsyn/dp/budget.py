@@ -13,8 +13,9 @@ bound, so an inexact search for the best one costs tightness, never validity.
 import math
 from fractions import Fraction
 
-from ppsyn.errors import ConfigError
+from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.shares import floored
+from schemas.config import Budget
 
 _HALVINGS = 200
 _SMALLEST_EPSILON = 1e-6
@@ -62,6 +63,15 @@ def rho_from(epsilon: float, delta: float) -> Fraction:
     if rho <= 0:
         raise ConfigError(f"Expected epsilon={epsilon} and delta={delta} to allow a budget; both are too small.")
     return rho
+
+
+def rho_of(budget: Budget) -> Fraction:
+    """The rho of a configured budget, rounded down."""
+    if budget.rho is not None:
+        return floored(Fraction(budget.rho))
+    if budget.epsilon is None or budget.delta is None:
+        raise InvariantError("A budget was not validated.")
+    return rho_from(budget.epsilon, budget.delta)
 
 
 def epsilon_from(rho: Fraction, delta: float) -> float:

@@ -1,0 +1,221 @@
+"""The budget of a dataset, in a store: one object for each entry, written before the noise is drawn."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TypeAlias
+from uuid import uuid4
+
+from ppsyn.dp.book import Book, open_book
+from ppsyn.dp.ledger import Ledger, Spend
+from ppsyn.errors import AccountError, BudgetExceededError, MissingError
+from ppsyn.storage import Store
+from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, from_bytes, to_bytes
+
+_PATIENCE_SECONDS = 600
+_PAUSE_SECONDS = 0.01
+_LONGEST_PAUSE_SECONDS = 1.0
+
+Draft: TypeAlias = Callable[[int, str, str], Entry]
+"""Makes an entry from its number, the hash of the one before, and a nonce."""
+
+
+class StoredAccount:
+    """One dataset's account. Any number of processes may use it at once.
+
+    Privacy:
+        Claim C9. Entries are numbered without a gap and each is created only if
+        absent, so that no two writers can take the same number and each has read
+        all that came before the number it took.
+    """
+
+    def __init__(self, store: Store, dataset: str) -> None:
+        """Use the account under `accounts/<dataset>`."""
+        self._store, self._dataset = store, dataset
+        self._book: Book | None = None
+
+    @property
+    def book(self) -> Book:
+        """The account as of now.
+
+        Raises:
+            AccountError: If there is none, or if it contradicts itself.
+        """
+        book = self.find()
+        if book is None:
+            raise AccountError(f"There is no account of {self._dataset!r} in {self._store.place.url}.")
+        return book
+
+    def find(self) -> Book | None:
+        """The account as of now, or None if there is none."""
+        self._refresh()
+        return self._book
+
+    def entries(self) -> list[bytes]:
+        """All entries, as stored."""
+        count = self.book.count
+        return self._store.get_all(self._key(number) for number in range(count))
+
+    def open(self, cap: Fraction | None, delta: float | None, unit: str) -> None:
+        """Open the account, or see that it is the one that is meant.
+
+        Args:
+            cap: What all releases may spend together; None to take the account as it is.
+            delta: At which epsilon is told.
+            unit: What is protected.
+
+        Raises:
+            AccountError: If there is no account and no cap, or the account has another cap or unit.
+        """
+        if self.find() is None:
+            if cap is None:
+                raise AccountError(
+                    f"There is no account of {self._dataset!r} yet. Give account.cap: what all releases of it may "
+                    "spend together."
+                )
+            self._create(
+                Opening(
+                    number=0, previous=FIRST, nonce=uuid4().hex, dataset=self._dataset, cap=cap, delta=delta, unit=unit,
+                    at=_now(),
+                )
+            )  # fmt: skip
+        book = self.book
+        if book.opening.unit != unit:
+            raise AccountError(
+                f"The account of {self._dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
+                "their costs cannot be added."
+            )
+        if cap is not None and cap != book.cap:
+            raise AccountError(
+                f"The account of {self._dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
+                f"{float(cap):.6g}. Leave account.cap out, or change the cap with `ppsyn budget --set-cap`."
+            )
+
+    def hold(self, run: str, rho: Fraction, inputs: str) -> None:
+        """Set a release's whole budget aside.
+
+        Raises:
+            CapExceededError: If the account does not have it; nothing changes.
+        """
+        at = _now()
+        self._append(lambda n, previous, nonce: Hold(
+            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, at=at
+        ))  # fmt: skip
+
+    def charge(self, run: str, step: int, spend: Spend) -> None:
+        """Charge a step of a run for good, before its noise is drawn.
+
+        Raises:
+            BudgetExceededError: If the run does not hold enough; nothing changes.
+            RunTakenError: If another process has charged this step.
+        """
+        self._append(lambda n, previous, nonce: Charge(
+            number=n, previous=previous, nonce=nonce, run=run, step=step, mechanism=spend.kind, clique=spend.clique,
+            rho=spend.rho, request=spend.digest,
+        ))  # fmt: skip
+
+    def close(self, run: str, manifest: str | None) -> None:
+        """End a run; what it holds and has not spent is free again."""
+        at = _now()
+        self._append(lambda n, previous, nonce: Close(
+            number=n, previous=previous, nonce=nonce, run=run, manifest=manifest, at=at
+        ))  # fmt: skip
+
+    def set_cap(self, cap: Fraction) -> None:
+        """Change what all releases may spend together.
+
+        Raises:
+            AccountError: If more is spent or held already.
+        """
+        at = _now()
+        self._append(lambda n, previous, nonce: CapChange(number=n, previous=previous, nonce=nonce, cap=cap, at=at))
+
+    def _append(self, draft: Draft) -> None:
+        """Write an entry after all others, or refuse it and write nothing.
+
+        A lost race re-reads and tries again. A store that repeats a request whose
+        answer was lost may report our own entry as another's: its nonce tells.
+        """
+        nonce, pause, give_up = uuid4().hex, _PAUSE_SECONDS, time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < give_up:
+            book = self.book
+            entry = draft(book.count, book.head, nonce)
+            book.check(entry)
+            if self._create(entry):
+                return
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        raise AccountError(f"The account of {self._dataset!r} is too busy: no entry could be written; nothing changed.")
+
+    def _create(self, entry: Entry) -> bool:
+        """Whether the entry is in the account now, under its number."""
+        key = self._key(entry.number)
+        return self._store.create(key, to_bytes(entry)) or from_bytes(self._store.get(key)).nonce == entry.nonce
+
+    def _refresh(self) -> None:
+        """Read what others have written since."""
+        if self._book is None:
+            self._book = self._read()
+        while self._book is not None:
+            try:
+                data = self._store.get(self._key(self._book.count))
+            except MissingError:
+                return
+            self._post(data)
+
+    def _read(self) -> Book | None:
+        keys = self._store.keys(f"accounts/{self._dataset}")
+        if not keys:
+            return None
+        if keys != [self._key(number) for number in range(len(keys))]:
+            raise AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
+        first, *rest = self._store.get_all(keys)
+        self._book = open_book(first)
+        if self._book.opening.dataset != self._dataset:
+            raise AccountError(f"The account of {self._dataset!r} is damaged: entry 0 is of another dataset.")
+        for data in rest:
+            self._post(data)
+        return self._book
+
+    def _post(self, data: bytes) -> None:
+        book = self._book
+        if book is not None:
+            try:
+                book.post(data)
+            except (AccountError, BudgetExceededError) as error:
+                problem = f"The account of {self._dataset!r} is damaged at entry {book.count}: {error}"
+            else:
+                return
+            raise AccountError(problem)
+
+    def _key(self, number: int) -> str:
+        return f"accounts/{self._dataset}/{number:06d}.json"
+
+
+class RunAccount:
+    """What one run may spend, step by step: the account that its curator charges."""
+
+    def __init__(self, account: StoredAccount, run: str) -> None:
+        """Go on after the steps that were charged so far."""
+        self._account, self._run = account, run
+        self._steps = len(self.ledger.spends)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the run holds and has spent."""
+        return self._account.book.parts[self._run].ledger
+
+    def reserve(self, spend: Spend) -> None:
+        """Charge the next step, or raise and charge nothing."""
+        self._account.charge(self._run, self._steps, spend)
+        self._steps += 1
+
+
+def datasets(store: Store) -> list[str]:
+    """The datasets that have an account."""
+    return store.folders("accounts")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
