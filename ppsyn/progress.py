@@ -21,12 +21,13 @@ def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
         bar = progress.add_task("one-way marginals", total=1.0)
 
         def watch(state: State) -> None:
-            progress.update(bar, completed=float(state.spent / state.plan.rho), description=_describe(state))
+            progress.update(bar, completed=float(state.spent / state.plan.rho), description=describe(state))
 
         yield watch
 
 
-def _describe(state: State) -> str:
+def describe(state: State) -> str:
+    """What a run is doing, in a few words."""
     if state.one_way:
         return "one-way marginals"
     if state.left == 0:

@@ -7,6 +7,7 @@ the last bit, so a run resumes by replaying the answers it has paid for.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
@@ -101,6 +102,18 @@ class State:
         """What may still be spent."""
         return self.plan.rho - self.spent
 
+    @property
+    def stage(self) -> Literal["one-way", "select", "measure", "done"]:
+        """What comes next."""
+        if self.one_way:
+            return "one-way"
+        if self.chosen is not None:
+            return "measure"
+        if self.left == 0:
+            return "done"
+        # Lost selections can leave less than a round is worth; it is measured without selecting.
+        return "measure" if 2 * self.left < _planned_round_rho(self.plan) else "select"
+
 
 def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig) -> Plan:
     """Check the public inputs; nothing is spent.
@@ -135,19 +148,25 @@ def _planned_round_rho(plan: Plan) -> Fraction:
 
 def next_request(state: State) -> Request | None:
     """The next question, or None when the budget is used exactly."""
-    if state.one_way:
-        return state.one_way[0]
-    if state.chosen is not None:
-        return MeasureRequest(state.chosen.clique, state.chosen.partition, _measure_rho(state))
-    if state.left == 0:
-        return None
-    if 2 * state.left < _planned_round_rho(state.plan):
+    match state.stage:
+        case "one-way":
+            return state.one_way[0]
+        case "select":
+            return _select(state)
+        case "measure":
+            return _measure(state)
+        case "done":
+            return None
+
+
+def _measure(state: State) -> MeasureRequest:
+    if state.chosen is None:
         return _remainder(state)
-    return _select(state)
+    return MeasureRequest(state.chosen.clique, state.chosen.partition, _measure_rho(state))
 
 
 def _remainder(state: State) -> MeasureRequest:
-    """Lost selections can leave less than a round is worth; it goes to the largest attribute."""
+    """What is less than a round is worth goes to the largest attribute."""
     largest = max(state.plan.domain.attributes, key=lambda attribute: attribute.size)
     return MeasureRequest((largest.name,), equal_width(largest.size, state.plan.config.coarse_groups), state.left)
 

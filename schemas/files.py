@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 import yaml
+from pydantic_core import ErrorDetails
 from typing_extensions import override
 
 
@@ -44,6 +45,15 @@ class _StrictLoader(yaml.SafeLoader):
 _StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_decimal)
 
 
+def parse_yaml(text: str) -> object:
+    """The document in a YAML text.
+
+    Raises:
+        yaml.YAMLError: If it is not YAML, or a key is repeated, or a number is not in plain decimal digits.
+    """
+    return yaml.load(text, _StrictLoader)
+
+
 def read_yaml(path: Path) -> object:
     """The document in a YAML file, as `yaml.safe_load` reads it.
 
@@ -52,7 +62,7 @@ def read_yaml(path: Path) -> object:
             repeated, or a number is not in plain decimal digits.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)
+        return parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         problem = f"Expected a readable file: {error.strerror}."
     except yaml.MarkedYAMLError as error:
@@ -61,3 +71,18 @@ def read_yaml(path: Path) -> object:
     except (yaml.YAMLError, ValueError) as error:
         problem = f"Expected YAML in UTF-8: {error}."
     raise SchemaFileError(path, [problem])
+
+
+def rule_of(fault: ErrorDetails) -> str:
+    """What a fault of a model comes down to, in a sentence."""
+    match fault["type"]:
+        case "missing":
+            return "Expected this field to be given."
+        case "extra_forbidden":
+            return "Expected no field of this name."
+        case "union_tag_invalid" | "union_tag_not_found":
+            return f"Expected one of {fault.get('ctx', {}).get('expected_tags', 'the kinds that exist')}."
+        case "value_error":
+            return str(fault.get("ctx", {})["error"])
+        case _:
+            return f"{fault['msg']}, got {fault['input']!r}."

@@ -1,13 +1,16 @@
 """A release file: everything a release may be told, in one YAML document."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import Field, ValidationError, model_validator
 
 from schemas.base import FrozenModel
 from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, Tuning, WorkloadConfig
+from schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from schemas.places import Place
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
@@ -132,3 +135,52 @@ class ReleaseConfig(FrozenModel):
         places = {name: place.seen_from(folder) for name, place in stores if place is not None}
         table = str((folder / self.table).resolve())
         return self.model_copy(update={"source": moved, "table": table, "stores": stores.model_copy(update=places)})
+
+
+def load_release(path: Path | str, settings: Sequence[str] = ()) -> ReleaseConfig:
+    """Read a release file, with settings of the form `field.field=value` in the place of what it says.
+
+    Relative paths are seen from the folder of the file.
+
+    Raises:
+        SchemaFileError: With one sentence per fault, which names the field.
+    """
+    path = Path(path)
+    document = read_yaml(path)
+    if not isinstance(document, dict):
+        raise SchemaFileError(path, ["Expected fields and their values."])
+    for setting in settings:
+        _apply(cast("dict[str, object]", document), setting, path)
+    try:
+        return ReleaseConfig.model_validate(document).seen_from(path.resolve().parent)
+    except ValidationError as error:
+        problems = [f"{_field(fault['loc'])}: {rule_of(fault)}" for fault in error.errors()]
+    raise SchemaFileError(path, problems)
+
+
+def _apply(document: dict[str, object], setting: str, path: Path) -> None:
+    name, is_given, text = setting.partition("=")
+    *above, last = name.strip().split(".")
+    if not is_given or not all((*above, last)):
+        raise SchemaFileError(path, [f"Expected a setting of the form field.field=value, got {setting!r}."])
+    for step in above:
+        inner = document.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise SchemaFileError(path, [f"Expected {name!r} to lead through fields; {step!r} holds a plain value."])
+        document = cast("dict[str, object]", inner)
+    try:
+        document[last] = parse_yaml(text)
+    except yaml.YAMLError:
+        problem = f"Expected the value of {name!r} to be YAML."
+    else:
+        return
+    raise SchemaFileError(path, [problem])
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """The field at fault; the tag of a kind of source is not a field."""
+    steps = [step for at, step in enumerate(location) if not (at == 1 and location[0] == "source" and step in _KINDS)]
+    return f"field {'.'.join(map(str, steps))!r}" if steps else "release"
+
+
+_KINDS = ("csv", "parquet", "sql")

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from schemas.base import FrozenModel
 from schemas.columns import KINDS, ColumnSchema
 from schemas.columns.values import Text
-from schemas.files import SchemaFileError, read_yaml
+from schemas.files import SchemaFileError, read_yaml, rule_of
 
 _CONSEQUENCE = "default_factory_not_called"
 """The fault of a field whose default depends on a field at fault."""
@@ -87,14 +87,6 @@ def _fields(steps: list[int | str]) -> list[str]:
 
 
 def _rule(fault: ErrorDetails) -> str:
-    match fault["type"]:
-        case "missing":
-            return "Expected this field to be given."
-        case "extra_forbidden":
-            return "Expected no field of this name."
-        case "union_tag_invalid" | "union_tag_not_found" | "model_attributes_type":
-            return f"Expected one of {', '.join(KINDS)}."
-        case "value_error":
-            return str(fault.get("ctx", {})["error"])
-        case _:
-            return f"{fault['msg']}, got {fault['input']!r}."
+    if fault["type"] in ("union_tag_invalid", "union_tag_not_found", "model_attributes_type"):
+        return f"Expected one of {', '.join(KINDS)}."
+    return rule_of(fault)

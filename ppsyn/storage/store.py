@@ -2,30 +2,34 @@
 # obstore's listings may be Arrow batches, of a type that it leaves open.
 # pyright: reportUnknownMemberType=false
 
+import io
 import os
-import secrets
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
-from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
+from typing_extensions import override
 
 from ppsyn.errors import MissingError, StoreError
 from schemas.places import Place
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+    from obstore import ReadableFile, WritableFile
     from obstore.store import S3Config
 
 _RACERS = 4
 _READERS = 16
+_BUFFER = 2**20
 _DELETED_AT_ONCE = 1000
 _MEMORY: dict[str, MemoryStore] = {}
 
@@ -36,9 +40,9 @@ class Store:
     Writes are whole objects: a reader sees all of one or nothing.
     """
 
-    def __init__(self, place: Place, backend: ObjectStore) -> None:
-        """Serve `place` from `backend`."""
-        self.place, self._backend = place, backend
+    def __init__(self, place: Place, backend: ObjectStore, prefix: str = "") -> None:
+        """Serve `place` from `backend`, whose keys have `prefix` before ours."""
+        self.place, self._backend, self._prefix = place, backend, prefix
 
     def __repr__(self) -> str:
         """Say where it is."""
@@ -55,7 +59,7 @@ class Store:
         """
         with self._told("create", key):
             try:
-                obstore.put(self._backend, key, data, mode="create", use_multipart=False)
+                obstore.put(self._backend, self._prefix + key, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
             if self.place.is_local:
@@ -65,7 +69,7 @@ class Store:
     def put(self, key: str, data: bytes) -> None:
         """Write the object, in place of one that is there."""
         with self._told("write", key):
-            obstore.put(self._backend, key, data)
+            obstore.put(self._backend, self._prefix + key, data)
 
     def get(self, key: str) -> bytes:
         """The object.
@@ -74,7 +78,7 @@ class Store:
             MissingError: If there is none.
         """
         with self._told("read", key):
-            return obstore.get(self._backend, key).bytes().to_bytes()
+            return obstore.get(self._backend, self._prefix + key).bytes().to_bytes()
 
     def get_all(self, keys: Iterable[str]) -> list[bytes]:
         """The objects, read side by side."""
@@ -85,7 +89,7 @@ class Store:
         """The length of the object, or None if there is none."""
         try:
             with self._told("read", key):
-                return obstore.head(self._backend, key)["size"]
+                return obstore.head(self._backend, self._prefix + key)["size"]
         except MissingError:
             return None
 
@@ -96,13 +100,13 @@ class Store:
     def keys(self, prefix: str = "") -> list[str]:
         """The keys below a folder, sorted."""
         with self._told("list", prefix):
-            pages = obstore.list(self._backend, prefix.rstrip("/") or None)
-            return sorted(meta["path"] for page in pages for meta in page)
+            pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
+            return sorted(meta["path"].removeprefix(self._prefix) for page in pages for meta in page)
 
     def folders(self, prefix: str = "") -> list[str]:
         """The names of the folders right below a folder, sorted."""
         with self._told("list", prefix):
-            found = obstore.list_with_delimiter(self._backend, prefix.rstrip("/") or None)
+            found = obstore.list_with_delimiter(self._backend, (self._prefix + prefix).rstrip("/") or None)
             return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, prefix: str) -> None:
@@ -110,25 +114,27 @@ class Store:
         keys = self.keys(prefix)
         with self._told("delete", prefix):
             for at in range(0, len(keys), _DELETED_AT_ONCE):
-                obstore.delete(self._backend, keys[at : at + _DELETED_AT_ONCE])
+                obstore.delete(self._backend, [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]])
         if self.place.is_local:
             _remove_empty(Path(self.url(prefix)), Path(self.place.url))
 
     @contextmanager
-    def reader(self, key: str) -> Generator[BufferedIOBase]:
+    def reader(self, key: str) -> Generator[BinaryIO]:
         """The object as a file to read and seek in."""
         with self._told("read", key):
-            file = obstore.open_reader(self._backend, key)
-        try:
-            yield cast("BufferedIOBase", file)
-        finally:
-            file.close()
+            source = _Source(obstore.open_reader(self._backend, self._prefix + key))
+        with io.BufferedReader(source, _BUFFER) as file:
+            yield file
 
     @contextmanager
-    def writer(self, key: str) -> Generator[BufferedIOBase]:
-        """A file to write the object to, in bounded memory; it appears when the file is closed."""
-        with self._told("write", key), obstore.open_writer(self._backend, key) as file:
-            yield cast("BufferedIOBase", file)
+    def writer(self, key: str) -> Generator[BinaryIO]:
+        """A file to write the object to, in bounded memory. The object appears when the block ends without an error."""
+        with self._told("write", key):
+            sink = _Sink(obstore.open_writer(self._backend, self._prefix + key))
+            with io.BufferedWriter(sink, _BUFFER) as file:
+                yield file
+                file.flush()
+                sink.finish()
 
     def move_folder(self, source: str, target: str, last: str) -> None:
         """Give a folder another name, so that the object `last` appears with all the rest in place.
@@ -144,7 +150,7 @@ class Store:
         names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
         for name in sorted(names, key=lambda name: name == last):
             with self._told("write", f"{target}/{name}"):
-                obstore.copy(self._backend, f"{source}/{name}", f"{target}/{name}")
+                obstore.copy(self._backend, f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}")
         self.delete(source)
 
     @contextmanager
@@ -160,6 +166,56 @@ class Store:
         raise failure
 
 
+class _Source(io.RawIOBase):
+    """obstore's reader, as Python's libraries expect a file to be."""
+
+    def __init__(self, file: "ReadableFile") -> None:
+        self._file = file
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def seekable(self) -> bool:
+        return True
+
+    @override
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._file.seek(offset, whence)
+
+    @override
+    def tell(self) -> int:
+        return self._file.tell()
+
+    @override
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._file.read(len(view)).to_bytes()
+        view[: len(data)] = data
+        return len(data)
+
+
+class _Sink(io.RawIOBase):
+    """obstore's writer, which keeps nothing unless it is finished."""
+
+    def __init__(self, file: "WritableFile") -> None:
+        self._file = file
+
+    @override
+    def writable(self) -> bool:
+        return True
+
+    @override
+    def write(self, data: "ReadableBuffer", /) -> int:
+        self._file.write(data)
+        return memoryview(data).nbytes
+
+    def finish(self) -> None:
+        """Let the object appear."""
+        self._file.close()
+
+
 def open_store(place: Place) -> Store:
     """The store at a place; a folder is made if it is missing.
 
@@ -167,7 +223,8 @@ def open_store(place: Place) -> Store:
         StoreError: If the place cannot be used.
     """
     if place.is_memory:
-        return Store(place, _MEMORY.setdefault(place.url, MemoryStore()))
+        name, _, folder = place.url.removeprefix("memory://").partition("/")
+        return Store(place, _MEMORY.setdefault(name, MemoryStore()), f"{folder.strip('/')}/".lstrip("/"))
     if place.is_s3:
         return Store(place, _bucket(place))
     try:
@@ -206,7 +263,7 @@ def prove(store: Store) -> None:
     Raises:
         StoreError: If an object could be created twice, one after the other or at once.
     """
-    folder = f"self-test/{secrets.token_hex(8)}"
+    folder = f"self-test/{uuid4().hex}"
     key = f"{folder}/object"
     try:
         values = [str(racer).encode() for racer in range(_RACERS)]

@@ -88,7 +88,7 @@ def test_a_folder_that_holds_no_release_is_a_clear_error(result: ppsyn.Synthesis
     if damage == "json":
         (folder / "synthesis.json").write_text("{", encoding="utf-8")
     if damage == "arrays":
-        (folder / "arrays.npz").write_bytes(b"PK nothing")
+        (folder / "model.npz").write_bytes(b"PK nothing")
     if damage == "version":
         document = json.loads((folder / "synthesis.json").read_text(encoding="utf-8"))
         (folder / "synthesis.json").write_text(json.dumps({**document, "format": "other-9"}), encoding="utf-8")
@@ -104,7 +104,7 @@ def test_nothing_private_is_in_the_files(result: ppsyn.Synthesis, tmp_path: Path
     assert CANARY_TEXT.encode() not in raw
     assert str(CANARY_COUNT) not in text
     exact = {name: private_frame()[name].value_counts(sort=False).to_numpy() for name in ("a", "b")}
-    with np.load(tmp_path / "release" / "arrays.npz") as arrays:
+    with np.load(tmp_path / "release" / "model.npz") as arrays:
         stored = [arrays[name].ravel() for name in arrays.files]
     for counts in (*exact.values(), np.array([CANARY_COUNT])):
         assert not any(holds(array, counts) for array in stored)

@@ -112,7 +112,7 @@ def test_c6_files_and_rows_hold_no_value_that_only_the_table_held(tmp_path: Path
 
 def test_c6_a_saved_release_is_data_and_not_code(tmp_path: Path) -> None:
     save(scripted_release(private_frame()), tmp_path / "release")
-    with np.load(tmp_path / "release" / "arrays.npz", allow_pickle=False) as arrays:
+    with np.load(tmp_path / "release" / "model.npz", allow_pickle=False) as arrays:
         assert all(arrays[name].dtype != object for name in arrays.files)
 
 

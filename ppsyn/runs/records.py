@@ -1,0 +1,178 @@
+"""The start of a run: its inputs written down, its budget set aside, its table copied to codes."""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from ppsyn.dp.account import StoredAccount
+from ppsyn.dp.budget import rho_of
+from ppsyn.errors import CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
+from ppsyn.ingest import ingest, is_ingested, source_matches
+from ppsyn.storage import Store, open_store
+from ppsyn.version import code_version
+from schemas.config import PrivacyConfig
+from schemas.release import ReleaseConfig
+from schemas.run import RunRecord, RunRef
+from schemas.table import TableSchema
+
+_ANY = {"run", "format", "code.machine", "code.ppsyn"}
+"""What may differ: the bits that follow from them are compared where they matter."""
+
+
+def private_folder(run: str) -> str:
+    """Where the codes of the private table are kept while the run lasts."""
+    return f"runs/{run}/private"
+
+
+def ref_of(config: ReleaseConfig, run: str) -> RunRef:
+    """A run of this release, by name and addresses."""
+    stores = config.stores
+    return RunRef(
+        run=run,
+        dataset=config.dataset,
+        root=stores.root,
+        private=stores.private or stores.root,
+        releases=stores.releases or stores.root,
+    )
+
+
+def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord:
+    """The exact inputs of a run."""
+    return RunRecord(
+        run=run,
+        dataset=config.dataset,
+        source=config.source,
+        table=table,
+        privacy=config.privacy,
+        method=config.method,
+        generation=config.generation,
+        code=code_version(),
+    )
+
+
+def has_record(root: Store, run: str) -> bool:
+    """Whether there is such a run."""
+    return root.has(_key(run))
+
+
+def read_record(root: Store, run: str) -> RunRecord:
+    """The inputs that a run began with.
+
+    Raises:
+        RunError: If there is no such run, or its record is damaged.
+    """
+    try:
+        return RunRecord.model_validate_json(root.get(_key(run)))
+    except MissingError:
+        problem = f"There is no run {run} in {root.place.url}."
+    except ValueError:
+        problem = f"The record of run {run} is damaged."
+    raise RunError(problem)
+
+
+def write_record(root: Store, record: RunRecord) -> None:
+    """Write down the inputs of a new run."""
+    if not root.create(_key(record.run), record.to_bytes()):
+        raise RunError(f"There is a run {record.run} already.")
+
+
+def check_unchanged(ref: RunRef, now: RunRecord) -> None:
+    """See that a run would still be the same run.
+
+    Raises:
+        ResumeRefusedError: Saying all that differs.
+    """
+    before = read_record(open_store(ref.root), ref.run)
+    differences = list(_differences(before, now))
+    private, folder = open_store(ref.private), private_folder(ref.run)
+    if not differences and is_ingested(private, folder) and not source_matches(now.source, private, folder):
+        differences = ["The private table has changed since the run began."]
+    if differences:
+        raise ResumeRefusedError(ref.run, differences)
+
+
+def _differences(before: RunRecord, now: RunRecord) -> Iterator[str]:
+    old, new = dict(_leaves(before.model_dump(mode="json"))), dict(_leaves(now.model_dump(mode="json")))
+    for name in sorted(old.keys() | new.keys()):
+        if name not in _ANY and old.get(name) != new.get(name):
+            yield f"{name} was {_told(old, name)} and is {_told(new, name)} now."
+
+
+def _leaves(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from _leaves(cast("dict[str, object]", value), f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _told(values: Mapping[str, object], name: str) -> str:
+    if name == "table.columns":
+        return "another list of columns" if name in values else "absent"
+    return repr(values[name]) if name in values else "absent"
+
+
+def check_budget(ref: RunRef, config: ReleaseConfig) -> None:
+    """See that the account has what a new run asks for; nothing is written.
+
+    Raises:
+        CapExceededError: If it has not.
+    """
+    book = StoredAccount(open_store(ref.root), ref.dataset).find()
+    asked, cap = rho_of(config.privacy), config.account.cap
+    if book is not None and asked > book.left:
+        raise CapExceededError(ref.dataset, asked, book.left, book.cap)
+    if book is None and cap is not None and asked > rho_of(cap):
+        raise CapExceededError(ref.dataset, asked, rho_of(cap), rho_of(cap))
+
+
+def hold_budget(ref: RunRef, config: ReleaseConfig) -> None:
+    """Set the run's whole budget aside in the account of its dataset, unless it was.
+
+    Raises:
+        CapExceededError: If the account does not have it; nothing changes.
+        AccountError: If there is no account and no cap, or they do not fit each other.
+    """
+    account = StoredAccount(open_store(ref.root), ref.dataset)
+    cap = config.account.cap
+    account.open(
+        None if cap is None else rho_of(cap), cap.delta if cap else config.privacy.delta, _unit(config.privacy)
+    )
+    part = account.book.parts.get(ref.run)
+    if part is None:
+        record = read_record(open_store(ref.root), ref.run)
+        account.hold(ref.run, rho_of(config.privacy), record.digest())
+    elif not part.is_open and part.manifest is None:
+        raise RunError(f"Run {ref.run} was abandoned; it cannot go on.")
+
+
+def _unit(privacy: PrivacyConfig) -> str:
+    return "a row" if privacy.person is None else f"the person in {privacy.person.column!r}"
+
+
+def snapshot(ref: RunRef) -> None:
+    """Copy the private table to codes, once; a run that has asked something never reads the table again.
+
+    Raises:
+        RunError: If the copy is gone although the run has asked something.
+    """
+    root, private, folder = open_store(ref.root), open_store(ref.private), private_folder(ref.run)
+    record = read_record(root, ref.run)
+    if is_ingested(private, folder):
+        return
+    part = StoredAccount(root, ref.dataset).book.parts.get(ref.run)
+    if part is not None and part.ledger.spends:
+        raise RunError(
+            f"The encoded table of run {ref.run} is gone from {private.place.url}; it cannot be made again, because "
+            "answers were drawn from it. Start a new run, and abandon this one to free what it holds."
+        )
+    ingest(record.source, record.table, record.privacy.person, private, folder)
+
+
+def check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
+    """See that the column that names the person is not released."""
+    if privacy.person is not None and privacy.person.column not in table.excluded:
+        raise ConfigError(f"Expected the person column {privacy.person.column!r} to be in `excluded` of the schema.")
+
+
+def _key(run: str) -> str:
+    return f"runs/{run}/config.json"

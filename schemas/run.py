@@ -1,0 +1,54 @@
+"""What a run is told at its start, and what it is known by."""
+
+import hashlib
+from typing import Literal
+
+from schemas.base import FrozenModel
+from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.places import Place
+from schemas.release import GenerationConfig, Name, Source
+from schemas.table import TableSchema
+
+
+class CodeVersion(FrozenModel):
+    """What computes the answer. The same on both sides, the same bits."""
+
+    ppsyn: str
+    source: str
+    """Digest of the library's own modules."""
+    python: str
+    libraries: dict[str, str]
+    machine: str
+    """The processor that compiled loops were made for."""
+
+
+class RunRecord(FrozenModel):
+    """The exact inputs of a run. All of it is public."""
+
+    format: Literal["ppsyn-run-1"] = "ppsyn-run-1"
+    run: str
+    dataset: Name
+    source: Source
+    table: TableSchema
+    privacy: PrivacyConfig
+    method: AlgorithmConfig
+    generation: GenerationConfig
+    code: CodeVersion
+
+    def to_bytes(self) -> bytes:
+        """The record as it is stored."""
+        return self.model_dump_json(indent=2).encode() + b"\n"
+
+    def digest(self) -> str:
+        """SHA-256 of the record as stored."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+class RunRef(FrozenModel):
+    """All a task is told: names and addresses."""
+
+    run: str
+    dataset: str
+    root: Place
+    private: Place
+    releases: Place
