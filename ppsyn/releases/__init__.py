@@ -1,0 +1,1 @@
+"""A finished release: its files, its publication, and its audit."""

@@ -1,0 +1,227 @@
+"""Anyone's check of a release: its files, its chain, its arithmetic, and everything computed again from its answers."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import pandas as pd
+
+from ppsyn.checks import validate
+from ppsyn.discretize import domain_of
+from ppsyn.dp.account import StoredAccount
+from ppsyn.dp.audit import accounted_epsilon
+from ppsyn.dp.budget import rho_of
+from ppsyn.dp.ledger import Ledger
+from ppsyn.errors import BudgetExceededError, PPSynError
+from ppsyn.packing import pack
+from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, SEAL, SYNTHETIC, VALIDATION
+from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation
+from ppsyn.releases.publish import file_digest, guarantee_of
+from ppsyn.releases.tables import charges_of, entries_to_json, read_rows, unpack_answers, unpack_entries
+from ppsyn.requests import Measured, noise_scale
+from ppsyn.runs.checkpoints import freeze
+from ppsyn.storage import Store
+from ppsyn.synthesizer import State, absorb, make_plan, next_request, start
+from ppsyn.version import code_version
+from schemas.account import Close, Hold, from_bytes, hash_of
+from schemas.manifest import Manifest
+
+_ACCOUNTANT_SLACK = 1e-3
+"""dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked.
+
+    Attributes:
+        subject: The artifact or the claim.
+        problem: What is wrong with it; None if nothing is.
+    """
+
+    subject: str
+    problem: str | None = None
+
+
+class _Fault(Exception):
+    """Something that does not hold."""
+
+
+def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Finding]:
+    """Check the release in this store, one finding at a time. No private table is needed.
+
+    Args:
+        store: The release's folder.
+        account: The account it was paid from, for whoever may read it.
+    """
+    yield (seal := _checked(MANIFEST, lambda: _check_seal(store)))
+    if seal.problem is not None:
+        return
+    manifest, digest = read_manifest(store)
+    files = [_checked(name, lambda name=name: _check_file(store, manifest, name)) for name in _names(store, manifest)]
+    yield from files
+    if any(finding.problem for finding in files):
+        return  # what was computed from other files than the published ones tells nothing
+    entries = unpack_entries(store.get(LEDGER))
+    yield _checked("chain", lambda: _check_chain(manifest, entries, store.get(LEDGER_JSON)))
+    yield _checked("budget", lambda: _check_budget(manifest, entries))
+    yield from _recomputed(store, manifest, entries)
+    if account is not None:
+        yield _checked("account", lambda: _check_account(account, manifest, digest, entries))
+
+
+def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> Iterator[Finding]:
+    replayed: list[State] = []
+    yield _checked("replay", lambda: replayed.append(_replay(store, manifest, entries)), hint=_hint(manifest))
+    if replayed:
+        yield _checked("model", lambda: _check_model(store, replayed[0]), hint=_hint(manifest))
+    yield _checked("rows", lambda: _check_rows(store, manifest), hint=_hint(manifest))
+    yield _checked("validation", lambda: _check_validation(store, manifest))
+
+
+def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
+    try:
+        check()
+    except (_Fault, PPSynError, ValueError) as error:
+        return Finding(subject, f"{error}{hint}")
+    return Finding(subject)
+
+
+def _hint(manifest: Manifest) -> str:
+    """Where the bits may come from, if the code or the processor is another."""
+    made, here = manifest.code, code_version()
+    differs = [
+        name for name in ("ppsyn", "source", "python", "libraries", "machine") if _of(made, name) != _of(here, name)
+    ]
+    if not differs:
+        return ""
+    return f" It was made by other {', '.join(differs)} ({made.ppsyn} on {made.machine}); repeat the audit there."
+
+
+def _of(code: object, name: str) -> object:
+    return getattr(code, name)
+
+
+def _check_seal(store: Store) -> None:
+    digest = hashlib.sha256(store.get(MANIFEST)).hexdigest()
+    if store.get(SEAL) != f"{digest}  {MANIFEST}\n".encode():
+        raise _Fault(f"{MANIFEST} and {SEAL} do not belong together: one of them was changed.")
+
+
+def _names(store: Store, manifest: Manifest) -> list[str]:
+    return sorted({*FILES, *manifest.files, *store.keys()} - {MANIFEST, SEAL})
+
+
+def _check_file(store: Store, manifest: Manifest, name: str) -> None:
+    if name not in manifest.files:
+        raise _Fault("The manifest does not know this file.")
+    if not store.has(name):
+        raise _Fault("The file is missing.")
+    if file_digest(store, name) != manifest.files[name]:
+        raise _Fault("The file was changed after it was published.")
+
+
+def _check_chain(manifest: Manifest, entries: Sequence[bytes], as_json: bytes) -> None:
+    span, previous = manifest.account, manifest.account.before
+    for number, data in enumerate(entries, span.first):
+        entry = from_bytes(data)
+        if entry.number != number or entry.previous != previous:
+            raise _Fault(f"Entry {entry.number} of {LEDGER} does not follow the one before it.")
+        previous = hash_of(data)
+    if previous != span.head or span.first + len(entries) - 1 != span.last:
+        raise _Fault(f"{LEDGER} does not hold the entries that the manifest names.")
+    if entries_to_json(entries) != as_json:
+        raise _Fault(f"{LEDGER_JSON} does not say what {LEDGER} says.")
+
+
+def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
+    recorded = ledger_of(entries, manifest.run)
+    ledger = Ledger(recorded.total)
+    try:
+        for spend in recorded.spends:
+            ledger = ledger.debit(spend)
+    except BudgetExceededError:
+        raise _Fault("The run has spent more than it held.") from None
+    if ledger.total != rho_of(manifest.privacy):
+        raise _Fault("The run held another budget than its configuration names.")
+    if not any(
+        isinstance(e, Hold) and e.run == manifest.run and e.inputs == manifest.inputs for e in map(from_bytes, entries)
+    ):
+        raise _Fault("The run was paid for with other inputs.")
+    if [charge.step for charge in charges_of(entries, manifest.run)] != list(range(len(ledger.spends))):
+        raise _Fault("The steps of the run are not charged one after the other.")
+    if manifest.guarantee != guarantee_of(ledger.spent, manifest.privacy):
+        raise _Fault("The guarantee does not follow from what was spent.")
+    _check_accountant(manifest, ledger)
+
+
+def _check_accountant(manifest: Manifest, ledger: Ledger) -> None:
+    epsilon, delta = manifest.guarantee.epsilon, manifest.guarantee.delta
+    if epsilon is None or delta is None:
+        return
+    certified = accounted_epsilon(ledger, delta)
+    if abs(certified - epsilon) > _ACCOUNTANT_SLACK * epsilon:
+        raise _Fault(f"dp-accounting finds epsilon {certified:.6g} where the manifest says {epsilon:.6g}.")
+
+
+def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State:
+    """The loop over the published answers, which must ask what was charged."""
+    person = manifest.privacy.person
+    max_rows = person.max_rows if person else 1
+    state = start(make_plan(domain_of(manifest.table), rho_of(manifest.privacy), max_rows, manifest.method))
+    charges, answers = charges_of(entries, manifest.run), unpack_answers(store.get(ANSWERS))
+    for step, (charge, answer) in enumerate(zip_longest(charges, answers)):
+        request = next_request(state)
+        if charge is None or answer is None or request is None:
+            raise _Fault(f"Step {step}: questions, charges and answers are not equally many.")
+        if request.digest() != charge.request or request.rho != charge.rho:
+            raise _Fault(f"Step {step}: the loop asks something else than was charged.")
+        if isinstance(answer, Measured) and answer.sigma != noise_scale(request.rho, max_rows):
+            raise _Fault(f"Step {step}: the noise is not what its charge buys.")
+        state = absorb(state, request, answer)
+    if state.stage != "done":
+        raise _Fault("The loop had more to ask.")
+    return state
+
+
+def _check_model(store: Store, state: State) -> None:
+    if pack(freeze(state, {})) != store.get(MODEL):
+        raise _Fault(f"{MODEL} is not what the answers imply.")
+
+
+def _check_rows(store: Store, manifest: Manifest) -> None:
+    expected = open_release(store).generate_blocks(manifest.generation.rows)
+    rows = 0
+    with store.reader(SYNTHETIC) as file:
+        for made, published in zip_longest(expected, read_rows(file)):
+            if made is None or published is None or not _are_equal(made, published):
+                raise _Fault(f"{SYNTHETIC} is not what {MODEL} and the seed give.")
+            rows += len(published)
+    if rows != manifest.rows:
+        raise _Fault(f"{SYNTHETIC} has another number of rows than the manifest says.")
+
+
+def _are_equal(made: pd.DataFrame, published: pd.DataFrame) -> bool:
+    try:
+        pd.testing.assert_frame_equal(made.reset_index(drop=True), published, check_exact=True)
+    except AssertionError:
+        return False
+    return True
+
+
+def _check_validation(store: Store, manifest: Manifest) -> None:
+    with store.reader(SYNTHETIC) as file:
+        found = validate(read_rows(file), manifest.table)
+    if found != read_validation(store) or not found.success:
+        raise _Fault(f"{VALIDATION} does not say what the synthetic table is.")
+
+
+def _check_account(account: StoredAccount, manifest: Manifest, digest: str, entries: Sequence[bytes]) -> None:
+    """The account itself, from its first entry: that it holds these entries, and closed the run with this manifest."""
+    stored = account.entries()
+    if stored[manifest.account.first : manifest.account.last + 1] != list(entries):
+        raise _Fault("The account holds other entries than the release.")
+    closes = [e for e in map(from_bytes, stored) if isinstance(e, Close) and e.run == manifest.run]
+    if [close.manifest for close in closes] != [digest]:
+        raise _Fault("The account knows this run with another manifest.")

@@ -1,0 +1,16 @@
+"""Where the parts of a release are."""
+
+MANIFEST, SEAL = "manifest.json", "manifest.sha256"
+SYNTHETIC, ANSWERS, MODEL = "synthetic.parquet", "measurements.parquet", "model.npz"
+LEDGER, LEDGER_JSON, VALIDATION = "ledger.parquet", "ledger.json", "validation.json"
+FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION)
+
+
+def release_folder(dataset: str, run: str) -> str:
+    """Where a release is published."""
+    return f"releases/{dataset}/{run}"
+
+
+def staging_folder(run: str) -> str:
+    """Where a release is put together."""
+    return f"staging/{run}"

@@ -1,0 +1,82 @@
+"""A published release, read back."""
+
+import hashlib
+from collections.abc import Sequence
+
+from ppsyn.discretize import domain_of
+from ppsyn.dp.ledger import Ledger, Spend
+from ppsyn.errors import ConfigError, MissingError
+from ppsyn.packing import unpack
+from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, VALIDATION, release_folder
+from ppsyn.releases.tables import charges_of, unpack_entries
+from ppsyn.storage import Store, open_store
+from ppsyn.synthesis import Synthesis
+from schemas.account import Hold, from_bytes
+from schemas.manifest import Manifest
+from schemas.run import RunRef
+from schemas.validation import Validation
+
+
+def read_manifest(store: Store) -> tuple[Manifest, str]:
+    """The manifest of the release in this store, and its digest.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    try:
+        data = store.get(MANIFEST)
+        return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
+    except MissingError:
+        problem = f"There is no release in {store.place.url}: it has no {MANIFEST}."
+    except ValueError:
+        problem = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
+    raise ConfigError(problem)
+
+
+def read_validation(store: Store) -> Validation:
+    """The checks of the synthetic table, as published."""
+    return Validation.model_validate_json(store.get(VALIDATION))
+
+
+def released(ref: RunRef) -> Store:
+    """Where a run's release is published."""
+    return open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+
+
+def open_release(store: Store) -> Synthesis:
+    """The release in this store as a synthesis, to make more rows of, at no cost.
+
+    Raises:
+        ConfigError: If there is none, or a file of it is damaged.
+    """
+    manifest, _ = read_manifest(store)
+    fitted = unpack(store.get(MODEL), domain_of(manifest.table))
+    try:
+        ledger = ledger_of(unpack_entries(store.get(LEDGER)), manifest.run)
+    except ValueError as error:
+        raise ConfigError(f"Expected {store.url(LEDGER)} to be the ledger of a release: {error}.") from None
+    return Synthesis(
+        schema=manifest.table,
+        privacy=manifest.privacy,
+        config=manifest.method,
+        ledger=ledger,
+        measurements=fitted.measurements,
+        rounds=fitted.rounds,
+        model=fitted.model,
+        seed=manifest.generation.seed,
+    )
+
+
+def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:
+    """What the run set aside and spent, by the entries.
+
+    Raises:
+        ValueError: If it set nothing aside.
+    """
+    total = next(
+        (entry.rho for entry in map(from_bytes, entries) if isinstance(entry, Hold) and entry.run == run), None
+    )
+    if total is None:
+        raise ValueError("no hold of this run")
+    spends = (Spend(c.mechanism, c.rho, c.request, c.clique) for c in charges_of(entries, run))
+    return Ledger(total, tuple(spends))

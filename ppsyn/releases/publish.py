@@ -1,0 +1,155 @@
+"""Writing a release: its files are staged, then the whole folder appears at once."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+
+from ppsyn.checks import validate
+from ppsyn.dp.budget import epsilon_from
+from ppsyn.errors import RunError
+from ppsyn.packing import pack
+from ppsyn.releases.layout import (
+    ANSWERS,
+    FILES,
+    LEDGER,
+    LEDGER_JSON,
+    MANIFEST,
+    MODEL,
+    SEAL,
+    SYNTHETIC,
+    VALIDATION,
+    release_folder,
+    staging_folder,
+)
+from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
+from ppsyn.runs.checkpoints import freeze
+from ppsyn.runs.records import private_folder
+from ppsyn.runs.run import Run
+from ppsyn.storage import Store
+from ppsyn.synthesis import Synthesis
+from schemas.account import Charge, Hold, from_bytes, hash_of
+from schemas.config import PrivacyConfig
+from schemas.manifest import AccountSpan, FileDigest, Guarantee, Manifest
+from schemas.validation import Validation
+
+_CHUNK = 2**20
+
+
+def is_published(run: Run) -> bool:
+    """Whether the release is there for all to see."""
+    return run.releases.has(f"{release_folder(run.ref.dataset, run.ref.run)}/{MANIFEST}")
+
+
+def synthesis_of(run: Run) -> Synthesis:
+    """The finished run as a synthesis."""
+    state, record = run.state, run.record
+    return Synthesis(
+        record.table, record.privacy, record.method, run.part.ledger, state.measurements, state.rounds, state.model,
+        record.generation.seed,
+    )  # fmt: skip
+
+
+def stage_rows(run: Run) -> None:
+    """Generate the synthetic table into the staging folder."""
+    run.releases.delete(staging_folder(run.ref.run))
+    synthesis = synthesis_of(run)
+    with run.releases.writer(f"{staging_folder(run.ref.run)}/{SYNTHETIC}") as file:
+        blocks = synthesis.generate_blocks(run.record.generation.rows)
+        write_rows(blocks, synthesis.generate(0), file)
+
+
+def stage_validation(run: Run) -> Validation:
+    """Check the staged table against its schema.
+
+    Raises:
+        RunError: If it does not hold; nothing is published.
+    """
+    folder = staging_folder(run.ref.run)
+    with run.releases.reader(f"{folder}/{SYNTHETIC}") as file:
+        validation = validate(read_rows(file), run.record.table)
+    run.releases.put(f"{folder}/{VALIDATION}", validation.model_dump_json(indent=2).encode() + b"\n")
+    if not validation.success:
+        raise RunError(f"The synthetic table of run {run.ref.run} does not fit its schema; see {VALIDATION}.")
+    return validation
+
+
+def stage_records(run: Run) -> None:
+    """Write what the table was made from, and the manifest, into the staging folder."""
+    folder, record = staging_folder(run.ref.run), run.record
+    answers = run.answers()
+    entries = _span(run.account.entries(), run.ref.run)
+    spends = run.part.ledger.spends
+    run.releases.put(f"{folder}/{ANSWERS}", pack_answers(spends, answers, run.state.measurements))
+    run.releases.put(f"{folder}/{MODEL}", pack(freeze(run.state, {})))
+    run.releases.put(f"{folder}/{LEDGER}", pack_entries(entries))
+    run.releases.put(f"{folder}/{LEDGER_JSON}", entries_to_json(entries))
+    first, last = from_bytes(entries[0]), from_bytes(entries[-1])
+    manifest = Manifest(
+        dataset=record.dataset,
+        run=record.run,
+        published_at=datetime.now(UTC).replace(microsecond=0),
+        inputs=record.digest(),
+        table=record.table,
+        privacy=record.privacy,
+        method=record.method,
+        generation=record.generation,
+        rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
+        guarantee=guarantee_of(run.part.ledger.spent, record.privacy),
+        account=AccountSpan(first=first.number, last=last.number, before=first.previous, head=hash_of(entries[-1])),
+        code=record.code,
+        files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES},
+    )
+    run.releases.put(f"{folder}/{SEAL}", f"{hashlib.sha256(manifest.to_bytes()).hexdigest()}  {MANIFEST}\n".encode())
+    run.releases.put(f"{folder}/{MANIFEST}", manifest.to_bytes())
+
+
+def publish(run: Run) -> str:
+    """Let the release appear, close its part of the account, and remove the copy of the private table.
+
+    May be repeated until it succeeds. Returns the address of the release.
+    """
+    folder = release_folder(run.ref.dataset, run.ref.run)
+    if not is_published(run):
+        run.releases.move_folder(staging_folder(run.ref.run), folder, MANIFEST)
+    digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
+    if run.part.is_open:
+        run.account.close(run.ref.run, digest)
+    latest = {"run": run.ref.run, "manifest": digest}
+    run.releases.put(f"releases/{run.ref.dataset}/latest.json", json.dumps(latest).encode() + b"\n")
+    run.private.delete(private_folder(run.ref.run))
+    return run.releases.url(folder)
+
+
+def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
+    """What a release that spent rho promises."""
+    person = privacy.person
+    unit = "a row" if person is None else f"a person, by at most {person.max_rows} rows ({person.column!r})"
+    epsilon = None if privacy.delta is None else epsilon_from(rho, privacy.delta)
+    return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
+
+
+def _row_count(store: Store, key: str) -> int:
+    with store.reader(key) as file:
+        return count_rows(file)
+
+
+def file_digest(store: Store, key: str) -> FileDigest:
+    """The digest of a file, read in pieces."""
+    hashed, size = hashlib.sha256(), 0
+    with store.reader(key) as file:
+        while piece := bytes(file.read(_CHUNK)):
+            hashed.update(piece)
+            size += len(piece)
+    return FileDigest(sha256=hashed.hexdigest(), bytes=size)
+
+
+def _span(entries: Sequence[bytes], run: str) -> list[bytes]:
+    """The entries from the one that set the run's budget aside to its last charge, others' between them included."""
+    own = [
+        index
+        for index, entry in enumerate(map(from_bytes, entries))
+        if isinstance(entry, Hold | Charge) and entry.run == run
+    ]
+    return list(entries[own[0] : own[-1] + 1])

@@ -1,0 +1,168 @@
+"""The Parquet files of a release: synthetic rows, answers, and account entries, there and back."""
+# pyarrow is annotated in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ppsyn.dp.ledger import Spend
+from ppsyn.model.program import Measurement
+from ppsyn.requests import Answer, Lost, Measured, Selected
+from schemas.account import Charge, from_bytes, hash_of
+
+_ANSWERS = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("kind", pa.string()),
+        ("is_lost", pa.bool_()),
+        ("clique", pa.list_(pa.string())),
+        ("rho", pa.string()),
+        ("sigma", pa.float64()),
+        ("group_of_cell", pa.list_(pa.int32())),
+        ("noisy_counts", pa.list_(pa.int64())),
+        ("selected", pa.int32()),
+    ]
+)
+
+_ENTRIES = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("kind", pa.string()),
+        ("run", pa.string()),
+        ("step", pa.int32()),
+        ("mechanism", pa.string()),
+        ("clique", pa.list_(pa.string())),
+        ("rho", pa.float64()),
+        ("hash", pa.string()),
+        ("entry", pa.string()),
+    ]
+)
+
+
+def write_rows(blocks: Iterable[pd.DataFrame], empty: pd.DataFrame, file: IO[bytes]) -> int:
+    """Write synthetic rows, a row group for each block; returns how many.
+
+    Args:
+        blocks: The rows.
+        empty: A table without rows, that has the types of all blocks.
+        file: Where to.
+    """
+    schema = pa.Schema.from_pandas(empty, preserve_index=False)
+    rows = 0
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for block in blocks:
+            table = pa.Table.from_pandas(block, schema=schema, preserve_index=False)
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+            rows += table.num_rows
+    return rows
+
+
+def read_rows(file: IO[bytes]) -> Iterator[pd.DataFrame]:
+    """The rows of a synthetic table, a row group at a time."""
+    parquet = pq.ParquetFile(file)
+    for group in range(parquet.num_row_groups):
+        yield parquet.read_row_group(group).to_pandas()
+
+
+def count_rows(file: IO[bytes]) -> int:
+    """How many rows a Parquet file holds."""
+    return int(pq.ParquetFile(file).metadata.num_rows)
+
+
+def pack_answers(spends: Sequence[Spend], answers: Sequence[Answer], measurements: Sequence[Measurement]) -> bytes:
+    """All answers of a run, in order, with what they answer and how its cells were merged: a row each."""
+    partitions = iter(measurements)
+    rows: list[dict[str, object]] = []
+    for step, (spend, answer) in enumerate(zip(spends, answers, strict=True)):
+        row: dict[str, object] = {"step": step, "kind": spend.kind, "clique": spend.clique, "rho": str(spend.rho)}
+        match answer:
+            case Measured():
+                groups = next(partitions).partition.groups
+                row |= {"sigma": answer.sigma, "noisy_counts": answer.noisy_counts, "group_of_cell": groups}
+            case Selected():
+                row |= {"selected": answer.index}
+            case Lost():
+                pass
+        rows.append(row | {"is_lost": isinstance(answer, Lost)})
+    return _to_parquet(rows, _ANSWERS)
+
+
+def unpack_answers(data: bytes) -> list[Answer]:
+    """The answers, in order.
+
+    Raises:
+        ValueError: If the file holds something else.
+    """
+    return [_answer(row) for row in _from_parquet(data, _ANSWERS)]
+
+
+def _answer(row: dict[str, object]) -> Answer:
+    if row["is_lost"]:
+        return Lost()
+    if row["kind"] == "select":
+        return Selected(int(cast("int", row["selected"])))
+    return Measured(np.array(row["noisy_counts"], np.int64), float(cast("float", row["sigma"])))
+
+
+def pack_entries(entries: Sequence[bytes]) -> bytes:
+    """Account entries, with their text as stored: a row each."""
+    return _to_parquet([_entry_row(data) for data in entries], _ENTRIES)
+
+
+def _entry_row(data: bytes) -> dict[str, object]:
+    entry = from_bytes(data)
+    row: dict[str, object] = {"number": entry.number, "kind": entry.kind, "hash": hash_of(data), "entry": data.decode()}
+    row |= {name: getattr(entry, name) for name in ("run", "step", "mechanism", "clique") if hasattr(entry, name)}
+    if hasattr(entry, "rho"):
+        row["rho"] = float(getattr(entry, "rho"))  # noqa: B009  # of two of the kinds
+    return row
+
+
+def unpack_entries(data: bytes) -> list[bytes]:
+    """The entries as stored.
+
+    Raises:
+        ValueError: If the file holds something else, or its columns do not say what its entries say.
+    """
+    entries = [str(row["entry"]).encode() for row in _from_parquet(data, _ENTRIES)]
+    if pack_entries(entries) != data:
+        raise ValueError("columns and entries differ")
+    return entries
+
+
+def entries_to_json(entries: Sequence[bytes]) -> bytes:
+    """Account entries as one JSON document, for whoever has no Parquet at hand."""
+    parsed = [json.loads(data) for data in entries]
+    return json.dumps({"format": "ppsyn-ledger-1", "entries": parsed}, indent=2).encode() + b"\n"
+
+
+def charges_of(entries: Iterable[bytes], run: str) -> list[Charge]:
+    """The charges of one run among the entries."""
+    parsed = map(from_bytes, entries)
+    return [entry for entry in parsed if isinstance(entry, Charge) and entry.run == run]
+
+
+def _to_parquet(rows: list[dict[str, object]], schema: pa.Schema) -> bytes:
+    columns = [pa.array([row.get(name) for row in rows], schema.field(name).type) for name in schema.names]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError) as error:
+        problem = f"not a Parquet file ({type(error).__name__})"
+    else:
+        if table.schema.equals(schema):
+            return table.to_pylist()
+        problem = "other columns than expected"
+    raise ValueError(problem)

@@ -1,0 +1,66 @@
+"""What is published beside a synthetic table."""
+
+from datetime import datetime
+from typing import Literal
+
+from schemas.account import Digest, Rational
+from schemas.base import FrozenModel
+from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.release import GenerationConfig, Name
+from schemas.run import CodeVersion
+from schemas.table import TableSchema
+
+
+class FileDigest(FrozenModel):
+    """A file as it was published."""
+
+    sha256: Digest
+    bytes: int
+
+
+class Guarantee(FrozenModel):
+    """What the release costs, and whom it protects."""
+
+    rho: Rational
+    """Zero-concentrated differential privacy, exactly."""
+    epsilon: float | None
+    """At `delta`, rounded up; None if no delta was named."""
+    delta: float | None
+    unit: str
+    """What is protected, and by how many of its rows at most a table is moved."""
+
+
+class AccountSpan(FrozenModel):
+    """The entries of the account that ledger.parquet holds."""
+
+    first: int
+    last: int
+    before: Digest
+    """What the first of them names as its predecessor."""
+    head: Digest
+    """The hash of the last of them."""
+
+
+class Manifest(FrozenModel):
+    """A release: its inputs, its cost, its files. All of it is public or released."""
+
+    format: Literal["ppsyn-release-1"] = "ppsyn-release-1"
+    dataset: Name
+    run: str
+    published_at: datetime
+    inputs: Digest
+    """Of the run's record; the account's hold names it."""
+    table: TableSchema
+    privacy: PrivacyConfig
+    method: AlgorithmConfig
+    generation: GenerationConfig
+    rows: int
+    """Of the synthetic table."""
+    guarantee: Guarantee
+    account: AccountSpan
+    code: CodeVersion
+    files: dict[str, FileDigest]
+
+    def to_bytes(self) -> bytes:
+        """The manifest as it is stored."""
+        return self.model_dump_json(indent=2).encode() + b"\n"
