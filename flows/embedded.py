@@ -1,0 +1,129 @@
+"""A Prefect server of our own, for as long as a command runs, where none is configured.
+
+Started before Prefect is imported, so that both happen at once. It keeps its history in
+PREFECT_HOME like any other, where `prefect server start` shows it.
+"""
+
+import ctypes
+import fcntl
+import importlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+_PATIENCE_SECONDS = 180
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_RESULTS_DEFAULT_SERIALIZER": "json",
+    "GX_ANALYTICS_ENABLED": "False",
+}
+"""No telemetry, no pickle, logs to the server and not to the terminal, unless the environment says otherwise."""
+
+
+@contextmanager
+def prefect_api() -> Generator[None]:
+    """Have a Prefect API: the one that is configured, or a server of our own until the block ends."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    if _is_configured():
+        yield
+        return
+    home = _home()
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "embedded.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two first starts at once would both make the database
+        port = _free_port()
+        server = _start(port, home)
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+        try:
+            importlib.import_module("prefect")  # takes seconds, while the server starts
+            _wait(server, port, home)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            yield
+        finally:
+            _flush()
+            os.environ.pop("PREFECT_API_URL", None)
+            _stop(server)
+
+
+def _is_configured() -> bool:
+    """Whether the environment or the active profile names an API."""
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    try:
+        profiles = tomllib.loads((_home() / "profiles.toml").read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError):
+        return False
+    active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
+    return bool(profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL"))
+
+
+def _home() -> Path:
+    return Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(port: int, home: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error", "--timeout-graceful-shutdown", "5"]
+    with (home / "embedded.log").open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PREFECT_SERVER_UI_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "ERROR"},
+            start_new_session=True,  # Ctrl-C is for us; the server is stopped after the run has said goodbye
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # one prctl, no locks
+        )
+
+
+def _die_with_parent() -> None:
+    """Have the kernel stop the server should this process be killed."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _wait(server: subprocess.Popen[bytes], port: int, home: Path) -> None:
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/api/health", timeout=5):  # our own server
+                return
+        except (URLError, OSError):
+            time.sleep(0.05)
+    raise RuntimeError(f"The embedded Prefect server did not start; see {home / 'embedded.log'}.")
+
+
+def _flush() -> None:
+    """Have the last logs and events arrive before the server goes."""
+    handlers = importlib.import_module("prefect.logging.handlers")
+    handlers.APILogHandler.flush(handlers.APILogHandler())
+    events = importlib.import_module("prefect.events.worker")
+    events.EventsWorker.drain_all(timeout=5)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

@@ -1,0 +1,29 @@
+"""What a command's exit code tells a script."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes; 0 is done, 1 a defect."""
+
+    MISTAKE = 2
+    BUDGET = 3
+    RESUME = 4
+    AUDIT = 5
+    STORE = 6
+    INTERRUPTED = 130
+
+
+def exit_of(error: Exception) -> Exit | None:
+    """The exit code of a failure that is not a defect."""
+    from ppsyn import errors  # noqa: PLC0415  # after help was shown
+
+    codes: tuple[tuple[type[Exception], Exit | None], ...] = (
+        (errors.InvariantError, None),
+        (errors.AccountError, Exit.BUDGET),
+        (errors.BudgetExceededError, Exit.BUDGET),
+        (errors.RunError, Exit.RESUME),
+        (errors.StoreError, Exit.STORE),
+        (errors.PPSynError, Exit.MISTAKE),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), None)

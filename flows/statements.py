@@ -1,0 +1,130 @@
+"""The account of a dataset, told to a person or to a script; and what an owner may change of it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rich.console import Console
+from rich.table import Table
+
+from ppsyn.dp.account import StoredAccount, datasets
+from ppsyn.dp.book import Book, Part
+from ppsyn.dp.budget import epsilon_from, rho_from
+from ppsyn.errors import AccountError
+from ppsyn.runs.records import private_folder, read_record
+from ppsyn.storage import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An account as of now."""
+
+    dataset: str
+    book: Book
+
+    def _epsilon(self, rho: Fraction) -> float | None:
+        delta = self.book.opening.delta
+        return None if delta is None else epsilon_from(rho, delta)
+
+    def as_json(self) -> dict[str, object]:
+        """For scripts. Amounts are exact fractions of zCDP rho, with epsilon at the account's delta."""
+        book = self.book
+        amounts = {"cap": book.cap, "spent": book.spent, "held": book.committed - book.spent, "left": book.left}
+        return {
+            "dataset": self.dataset,
+            "unit": book.opening.unit,
+            "delta": book.opening.delta,
+            **{name: _amount(value, self._epsilon(value)) for name, value in amounts.items()},
+            "releases": [
+                {
+                    "run": part.run,
+                    "state": state_of(part),
+                    "held": _amount(part.ledger.total, self._epsilon(part.ledger.total)),
+                    "spent": _amount(part.ledger.spent, self._epsilon(part.ledger.spent)),
+                    "spends": len(part.ledger.spends),
+                    "opened_at": part.opened_at.isoformat(),
+                    "closed_at": part.closed_at.isoformat() if part.closed_at else None,
+                }
+                for part in book.parts.values()
+            ],
+        }
+
+    def print(self) -> None:
+        """For a person."""
+        book, console = self.book, Console()
+        console.print(f"Account of [bold]{self.dataset}[/bold], protecting {book.opening.unit}")
+        totals = Table(box=None, pad_edge=False)
+        for name in ("", "rho", f"epsilon at delta {book.opening.delta:g}" if book.opening.delta else "epsilon"):
+            totals.add_column(name, justify="left" if not name else "right")
+        for name, value in (("cap", book.cap), ("spent", book.spent), ("held", book.committed - book.spent)):
+            totals.add_row(name, *self._told(value))
+        totals.add_row("left", *self._told(book.left))
+        console.print(totals)
+        parts = Table(box=None, pad_edge=False)
+        for name in ("release", "state"):
+            parts.add_column(name, no_wrap=True)
+        for name in ("spends", "rho", "epsilon"):
+            parts.add_column(name, justify="right")
+        for part in book.parts.values():
+            parts.add_row(part.run, state_of(part), str(len(part.ledger.spends)), *self._told(part.ledger.spent))
+        if book.parts:
+            console.print()
+            console.print(parts)
+
+    def _told(self, rho: Fraction) -> tuple[str, str]:
+        epsilon = self._epsilon(rho)
+        return f"{float(rho):.6g}", "" if epsilon is None else f"{epsilon:.4g}"
+
+
+def state_of(part: Part) -> str:
+    """How a release stands."""
+    if part.is_open:
+        return "open"
+    return "abandoned" if part.manifest is None else "published"
+
+
+def _amount(rho: Fraction, epsilon: float | None) -> dict[str, object]:
+    return {"rho": str(rho), "rho_value": float(rho), "epsilon": epsilon}
+
+
+def statement(store: Store, dataset: str) -> Statement:
+    """The account of a dataset.
+
+    Raises:
+        AccountError: If there is none, naming those that there are.
+    """
+    book = StoredAccount(store, dataset).find()
+    if book is None:
+        known = ", ".join(datasets(store)) or "none"
+        raise AccountError(f"There is no account of {dataset!r} in {store.place.url}. Accounts there: {known}.")
+    return Statement(dataset, book)
+
+
+def set_cap(store: Store, dataset: str, epsilon: float) -> None:
+    """Change the cap, at the account's delta.
+
+    Raises:
+        AccountError: If the account has no delta, or more is spent or held already.
+    """
+    account = StoredAccount(store, dataset)
+    delta = account.book.opening.delta
+    if delta is None:
+        raise AccountError(f"The account of {dataset!r} names no delta; its cap cannot be told as an epsilon.")
+    account.set_cap(rho_from(epsilon, delta))
+
+
+def give_up(store: Store, private: Store, run: str) -> str:
+    """Close a run that will not be resumed; returns what that freed.
+
+    Raises:
+        RunError: If there is no such run.
+        AccountError: If it is closed already.
+    """
+    dataset = read_record(store, run).dataset
+    account = StoredAccount(store, dataset)
+    part = account.book.parts.get(run)
+    private.delete(private_folder(run))
+    if part is None:
+        return f"Run {run} held nothing."
+    account.close(run, None)
+    freed, spent = part.ledger.left, part.ledger.spent
+    return f"Run {run} is abandoned: rho {float(freed):.6g} is free again, rho {float(spent):.6g} stays spent."

@@ -1,0 +1,1 @@
+"""Thin Prefect tasks: a name, a policy, one call into the library."""

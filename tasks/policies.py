@@ -1,0 +1,69 @@
+"""What Prefect may do with a task, by the colour of what it handles. A task is a name, a policy, one call."""
+
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypedDict, TypeVar
+
+from prefect.cache_policies import NO_CACHE, CachePolicy
+
+from ppsyn.errors import InvariantError, PPSynError, StoreError
+from ppsyn.runs.records import private_folder
+from ppsyn.storage import open_store
+from schemas.run import RunRef
+
+
+class Policy(TypedDict):
+    """Settings of a Prefect task."""
+
+    persist_result: bool
+    cache_policy: CachePolicy
+    log_prints: bool
+    retries: int
+
+
+PRIVATE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
+"""Reads the private table. Nothing of it is kept or repeated by Prefect."""
+
+PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
+"""Spends budget. To draw twice is to spend twice: a run goes on by being resumed, never by a task's retry."""
+
+FREE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
+"""Works on released values. It may be repeated, and a resumed run repeats it."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenate[RunRef, P], R]:
+    """Let no unforeseen error carry a private value out: its text would become the state of the run.
+
+    Our own errors name public facts only and pass. Of any other only the type is told;
+    the rest is written beside the private fragments.
+    """
+
+    @wraps(function)
+    def guarded(ref: RunRef, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(ref, *args, **kwargs)
+        except PPSynError as error:
+            failure: PPSynError = error.with_traceback(None)
+        except Exception as error:  # noqa: BLE001  # whatever it is, its text must not get out
+            failure = InvariantError(
+                f"{type(error).__name__} in {function.__name__}; its text may be private and is in {_keep(ref, error)}."
+            )
+        failure.__cause__ = failure.__context__ = None
+        raise failure
+
+    return guarded
+
+
+def _keep(ref: RunRef, error: Exception) -> str:
+    """Write the error where private things are; returns where."""
+    key = f"{private_folder(ref.run)}/failure.txt"
+    try:
+        store = open_store(ref.private)
+        store.put(key, "".join(traceback.format_exception(error)).encode())
+    except StoreError:
+        return "no file, because the private store failed too"
+    return store.url(key)

@@ -1,0 +1,90 @@
+"""The loop, a task for each of its steps. What passes between them is in the stores."""
+
+from typing import Literal
+
+from prefect import task
+
+from schemas.run import RunRef
+from tasks.policies import FREE, PAID, sealed
+from tasks.runs import forget, run_of, watchers
+
+_ROUND = "{ref.dataset} {ref.run} round {number}"
+
+
+@task(name="restore", task_run_name="{ref.dataset} {ref.run} restore", **FREE)
+@sealed
+def restore(ref: RunRef) -> int:
+    """Go on from the last checkpoint, over the answers after it; returns how many answers there are."""
+    forget(ref)
+    return run_of(ref).step
+
+
+@task(name="measure one-way", task_run_name="{ref.dataset} {ref.run} one-way", **PAID)
+@sealed
+def measure_one_way(ref: RunRef) -> None:
+    """Measure single attributes, coarse then fine."""
+    run = run_of(ref)
+    while run.state.stage == "one-way":
+        run.ask()
+        run.absorb()
+        _tell(ref)
+    if run.state.chosen is None:
+        run.checkpoint()
+
+
+@task(name="select", task_run_name=_ROUND + " select", **PAID)
+@sealed
+def select(ref: RunRef, number: int) -> None:  # the round's number is in the task's name
+    """Choose the marginal that the model describes worst."""
+    run = run_of(ref)
+    run.ask()
+    run.absorb()
+    _tell(ref)
+
+
+@task(name="measure", task_run_name=_ROUND + " measure", **PAID)
+@sealed
+def measure(ref: RunRef, number: int) -> None:
+    """Measure the chosen marginal."""
+    run_of(ref).ask()
+
+
+@task(name="fit", task_run_name=_ROUND + " fit", **FREE)
+@sealed
+def fit(ref: RunRef, number: int) -> None:
+    """Fit the model to all answers so far."""
+    run_of(ref).absorb()
+    _tell(ref)
+
+
+@task(name="checkpoint", task_run_name=_ROUND + " checkpoint", **FREE)
+@sealed
+def checkpoint(ref: RunRef, number: int) -> None:
+    """Keep the state for whoever resumes."""
+    run_of(ref).checkpoint()
+
+
+def stage(ref: RunRef) -> Literal["one-way", "select", "measure", "done"]:
+    """What the loop does next, which follows from released values."""
+    return run_of(ref).state.stage
+
+
+def round_number(ref: RunRef) -> int:
+    """The number of the round that is under way."""
+    return len(run_of(ref).state.rounds) + 1
+
+
+def describe(ref: RunRef) -> str:
+    """The last round in a line."""
+    run = run_of(ref)
+    share = float(run.state.spent / run.plan.rho)
+    if not run.state.rounds:
+        return f"{share:.0%} of the budget spent"
+    done = run.state.rounds[-1]
+    marginal = f"{' x '.join(done.clique)} in {done.groups} groups"
+    return f"round {len(run.state.rounds)}: {marginal}, {share:.0%} of the budget spent"
+
+
+def _tell(ref: RunRef) -> None:
+    for watcher in watchers():
+        watcher.advanced(run_of(ref).state)
