@@ -1,15 +1,17 @@
-# Every target sets up what it needs in .venv; nothing else on the machine changes, except that
-# Debian's python3-venv is installed where Python cannot make an environment without it.
+# Every target sets up what it needs in .venv; nothing else on the machine changes, except that Debian's
+# python3-venv is installed where Python cannot make an environment without it, and that Prefect keeps
+# its history in ~/.prefect, or where PREFECT_HOME says.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 
-.PHONY: release test test-slow check format clean benchmark-engine benchmark-utility benchmark-generation
+.PHONY: release test test-slow check format clean benchmark-engine benchmark-utility benchmark-generation \
+	benchmark-pipeline
 
 release: $(VENV)/ready  ## release the bundled example into out/
-	$(BIN)/python examples/adult/release.py
+	$(BIN)/ppsyn release examples/adult/release.yaml
 
 test: $(VENV)/ready  ## the fast tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -35,6 +37,9 @@ benchmark-utility: $(VENV)/ready  ## workload error of releases; DATA=folder of 
 
 benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
 	$(BIN)/python -m ppsyn.benchmark.generation
+
+benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
+	$(BIN)/python -m flows.overhead examples/adult/release.yaml
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))

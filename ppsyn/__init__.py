@@ -1,9 +1,30 @@
 """Differentially private synthetic tables from partitioned marginals."""
 
-from ppsyn.api import synthesize
-from ppsyn.errors import PPSynError
-from ppsyn.files import load, save
-from ppsyn.synthesis import Marginal, Synthesis
-from schemas.table import TableSchema
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ppsyn.api import synthesize
+    from ppsyn.errors import PPSynError
+    from ppsyn.files import load, save
+    from ppsyn.synthesis import Marginal, Synthesis
+    from schemas.table import TableSchema
 
 __all__ = ["Marginal", "PPSynError", "Synthesis", "TableSchema", "load", "save", "synthesize"]
+
+_HOMES = {
+    "synthesize": "ppsyn.api",
+    "PPSynError": "ppsyn.errors",
+    "load": "ppsyn.files",
+    "save": "ppsyn.files",
+    "Marginal": "ppsyn.synthesis",
+    "Synthesis": "ppsyn.synthesis",
+    "TableSchema": "schemas.table",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for when it is asked for: all of it together takes seconds."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

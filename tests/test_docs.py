@@ -1,12 +1,24 @@
 """The pages say what the code does."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
+from flows.cli import main
 from schemas.columns import KINDS
 from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.release import (
+    CsvSource,
+    GenerationConfig,
+    ParquetSource,
+    ReleaseConfig,
+    SqlSource,
+    StoresConfig,
+    load_release,
+)
 from schemas.table import TableSchema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,13 +48,42 @@ def test_every_kind_of_column_has_its_row() -> None:
     assert all(f"| `{kind}` |" in page("docs/schema.md") for kind in KINDS)
 
 
+def blocks(name: str) -> list[str]:
+    return [block.split("```")[0] for block in page(name).split("```yaml\n")[1:]]
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/schema.md"])
 def test_schemas_on_the_pages_load(name: str, tmp_path: Path) -> None:
-    blocks = [block.split("```")[0] for block in page(name).split("```yaml\n")[1:]]
-    assert blocks
-    for block in blocks:
+    schemas = [block for block in blocks(name) if "\ncolumns:" in block]
+    assert schemas
+    for block in schemas:
         (tmp_path / "schema.yaml").write_text(block, encoding="utf-8")
         assert TableSchema.load(tmp_path / "schema.yaml").columns
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/release-file.md"])
+def test_release_files_on_the_pages_load(name: str, tmp_path: Path) -> None:
+    files = [block for block in blocks(name) if "\nsource:" in block]
+    assert files
+    for block in files:
+        (tmp_path / "release.yaml").write_text(block, encoding="utf-8")
+        assert load_release(tmp_path / "release.yaml").source
+
+
+def test_stores_on_the_page_load() -> None:
+    (block,) = [block for block in blocks("docs/release-file.md") if block.startswith("stores:")]
+    assert StoresConfig.model_validate(yaml.safe_load(block)["stores"]).private is not None
+
+
+@pytest.mark.parametrize("config", [ReleaseConfig, StoresConfig, CsvSource, ParquetSource, SqlSource, GenerationConfig])
+def test_every_field_of_a_release_file_is_on_its_page(config: type[BaseModel]) -> None:
+    names = {field.alias or name for name, field in config.model_fields.items()}
+    text = page("docs/release-file.md")
+    assert [name for name in sorted(names) if f"`{name}" not in text and name not in ("kind", "account")] == []
+
+
+def test_the_commands_of_the_readme_exist() -> None:
+    assert set(re.findall(r"^    ppsyn (\w+)", page("README.md"), re.MULTILINE)) <= set(main.commands)
 
 
 @pytest.mark.parametrize("path", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("ppsyn/*.md")]))
