@@ -1,13 +1,14 @@
 """The person as the unit of privacy: a bound on how many rows each contributes."""
 
 import secrets
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ppsyn.discretize.reading import is_null
 from ppsyn.errors import ConfigError, SchemaError
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -47,16 +48,60 @@ def bound_contributions(
         raise ConfigError(f"Expected max_rows={max_rows} to be at least 1.")
     if list(frame.columns).count(person_column) != 1:
         raise SchemaError(f"Expected the person column {person_column!r} once in the table.")
-    is_kept = _rank_rows(_number_persons(frame, person_column), draw(len(frame))) < max_rows
+    crowd = Crowd(person_column, draw=draw)
+    crowd.add(frame[person_column])
+    (is_kept,) = crowd.choose(max_rows)
     return frame.loc[is_kept].drop(columns=person_column)
 
 
-def _number_persons(frame: pd.DataFrame, person_column: str) -> NDArray[np.int64]:
-    try:
-        return np.asarray(pd.factorize(frame[person_column])[0], np.int64)
-    except TypeError:
-        problem = f"Expected the person column {person_column!r} to hold plain identifiers."
-    raise SchemaError(problem)
+class Crowd:
+    """Whose rows the batches of a table hold; it keeps ids and keys, and no other part of a row.
+
+    Privacy:
+        As of `bound_contributions`: a table in batches keeps the rows that it would
+        keep in one piece.
+    """
+
+    def __init__(self, person_column: str, *, draw: Callable[[int], Keys] = draw_keys) -> None:
+        """Begin without rows."""
+        self._column, self._draw = person_column, draw
+        self._known: dict[Hashable, int] = {}
+        self._persons: list[NDArray[np.int64]] = []
+        self._keys: list[Keys] = []
+
+    def __repr__(self) -> str:
+        """Show nothing of the table."""
+        return "Crowd()"
+
+    def add(self, ids: "pd.Series[Any]") -> None:
+        """Take in the persons of a batch, and draw a key for each row.
+
+        Raises:
+            SchemaError: If the ids cannot tell persons apart.
+        """
+        self._persons.append(self._number(ids))
+        self._keys.append(self._draw(len(ids)))
+
+    def choose(self, max_rows: int) -> list[NDArray[np.bool_]]:
+        """Of each batch, the rows to keep."""
+        if not self._persons:
+            return []
+        is_kept = _rank_rows(np.concatenate(self._persons), np.concatenate(self._keys)) < max_rows
+        ends = np.cumsum([persons.size for persons in self._persons])
+        return np.split(is_kept, ends[:-1])
+
+    def _number(self, ids: "pd.Series[Any]") -> NDArray[np.int64]:
+        """The number of each person, the same in all batches; -1 for all who have no id."""
+        try:
+            positions, distinct = pd.factorize(ids)
+            numbers = [self._number_of(person) for person in cast("list[Hashable]", distinct.tolist())]
+            return np.array([*numbers, -1], np.int64)[positions]
+        except (TypeError, NotImplementedError):
+            problem = f"Expected the person column {self._column!r} to hold plain identifiers."
+        raise SchemaError(problem)
+
+    def _number_of(self, person: Hashable) -> int:
+        return -1 if is_null(person) else self._known.setdefault(person, len(self._known))
 
 
 def _rank_rows(persons: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:

@@ -19,15 +19,20 @@ from schemas.columns import (
     RealColumn,
 )
 
+REFUSED = -1
+"""Stands where a value is refused; it is no code."""
 
-def encode_column(raw: Raw, column: ColumnSchema) -> Codes:
-    """Encode a private column.
+
+def refusal_of(column: ColumnSchema) -> DomainRefusedError:
+    """The error of a column that refuses a value, from the schema alone."""
+    return DomainRefusedError(column.name, column.rule if column.null_code is None else f"{column.rule}, or null")
+
+
+def mark_column(raw: Raw, column: ColumnSchema) -> Codes:
+    """Encode a private column, with `REFUSED` for each value that its policy refuses.
 
     Privacy:
-        The code of a value depends on the schema and on that value alone.
-
-    Raises:
-        DomainRefusedError: If the column's policy is to refuse and a value is outside its domain.
+        The code of a value, or its refusal, depends on the schema and on that value alone.
     """
     match column:
         case CategoricalColumn():
@@ -40,7 +45,7 @@ def encode_column(raw: Raw, column: ColumnSchema) -> Codes:
 
 
 def _find_bins(raw: Raw, column: BinnedColumn) -> Reading:
-    reading = _read(raw, column)
+    reading = read_positions(raw, column)
     is_outside = (reading.fits == Fit.INSIDE) & ~column.intervals.hold(reading.values)
     return Reading(
         column.intervals.nearest(reading.values).astype(np.int64),
@@ -48,7 +53,8 @@ def _find_bins(raw: Raw, column: BinnedColumn) -> Reading:
     )
 
 
-def _read(raw: Raw, column: BinnedColumn) -> Reading:
+def read_positions(raw: Raw, column: BinnedColumn) -> Reading:
+    """Where on the axis of its column each value lies."""
     match column:
         case IntegerColumn():
             return read_whole(raw)
@@ -61,14 +67,15 @@ def _read(raw: Raw, column: BinnedColumn) -> Reading:
 
 
 def _settle(place: Reading, column: ColumnSchema) -> Codes:
-    """Send each outsider, misfit and null to its code."""
+    """Send each outsider, misfit and null to its code, or mark it as refused."""
     codes, fits = place.values, place.fits
     null, other = column.null_code, column.other_code
-    is_refused = (fits != Fit.INSIDE) & ((fits != Fit.NULL) | (null is None))
-    if column.outside == "refuse" and is_refused.any():
-        raise DomainRefusedError(column.name, column.rule if null is None else f"{column.rule}, or null")
     outside = {"other": other, "null": null}.get(column.outside)
     if outside is not None:
         codes = np.where(fits == Fit.OUTSIDE, outside, codes)
     incomparable = next(code for code in (null, other, 0) if code is not None)
-    return np.where(fits >= Fit.MISFIT, incomparable, codes).astype(np.int32)
+    codes = np.where(fits >= Fit.MISFIT, incomparable, codes)
+    if column.outside == "refuse":
+        is_refused = (fits != Fit.INSIDE) & ((fits != Fit.NULL) | (null is None))
+        codes = np.where(is_refused, REFUSED, codes)
+    return codes.astype(np.int32)

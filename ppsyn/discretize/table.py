@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ppsyn.arrays import Codes
 from ppsyn.discretize.decoding import decode_column
-from ppsyn.discretize.encoding import encode_column
+from ppsyn.discretize.encoding import REFUSED, mark_column, refusal_of
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import SchemaError
 from schemas.table import TableSchema
@@ -48,9 +48,24 @@ def encode(frame: pd.DataFrame, schema: TableSchema) -> EncodedTable:
         SchemaError: If a column is missing, repeated, or neither in `columns` nor in `excluded`.
         DomainRefusedError: If a column whose policy is to refuse holds a value outside its domain.
     """
-    _check_names(frame, schema)
-    codes = {column.name: encode_column(frame[column.name], column) for column in schema.columns}
+    codes = encode_marked(frame, schema)
+    for column in schema.columns:
+        if (codes[column.name] == REFUSED).any():
+            raise refusal_of(column)
     return EncodedTable(domain_of(schema), codes)
+
+
+def encode_marked(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Codes]:
+    """The codes of a private table, with -1 for each value that its column refuses; whoever asks must look for it.
+
+    Privacy:
+        As of `encode`; nothing can stop it.
+
+    Raises:
+        SchemaError: If a column is missing, repeated, or neither in `columns` nor in `excluded`.
+    """
+    _check_names(frame, schema)
+    return {column.name: mark_column(frame[column.name], column) for column in schema.columns}
 
 
 def decode(codes: Mapping[str, Codes], schema: TableSchema, rng: np.random.Generator) -> pd.DataFrame:

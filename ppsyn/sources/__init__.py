@@ -1,0 +1,7 @@
+"""The private table where it lies: files, buckets and databases, read in batches."""
+
+from ppsyn.sources.batches import Batch
+from ppsyn.sources.names import needed
+from ppsyn.sources.reading import check_source, fingerprint, read_batches
+
+__all__ = ["Batch", "check_source", "fingerprint", "needed", "read_batches"]

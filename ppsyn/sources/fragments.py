@@ -1,0 +1,109 @@
+"""The files of a source: where they are, and their bytes."""
+
+import hashlib
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from obstore.exceptions import BaseError
+
+from ppsyn.errors import SourceError, StoreError
+from ppsyn.storage import Store, open_store
+from schemas.places import Place
+from schemas.release import CsvSource, ParquetSource
+
+_CHUNK = 2**20
+
+UNREADABLE = (StoreError, BaseError, OSError)
+"""What a store or a disk may raise while it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One file."""
+
+    store: Store
+    key: str
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self.store.url(self.key)
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """The file, to read and seek in."""
+        return self.store.reader(self.key)
+
+
+def find_fragments(source: CsvSource | ParquetSource) -> list[Fragment]:
+    """The file itself, or the files of the format in the folder and below, by name; hidden ones are passed over.
+
+    Raises:
+        SourceError: If there is none, or the place cannot be listed.
+    """
+    place = source.path
+    try:
+        found = _find(place, f".{source.kind}")
+    except StoreError as error:
+        problem = str(error)
+    else:
+        if found:
+            return found
+        problem = f"Expected a file, or a folder with at least one .{source.kind} file, at {place.url}."
+    raise SourceError(problem)
+
+
+def _find(place: Place, suffix: str) -> list[Fragment]:
+    folder, _, name = place.url.rstrip("/").rpartition("/")
+    if place.is_local:
+        path = Path(place.url)
+        if path.is_file():
+            parent = place.model_copy(update={"url": str(path.absolute().parent)})
+            return [Fragment(open_store(parent), path.name)]
+        if not path.is_dir():
+            return []
+    elif not place.url.endswith("/") and not folder.endswith("/"):
+        parent = open_store(place.model_copy(update={"url": folder}))
+        if parent.has(name):
+            return [Fragment(parent, name)]
+    store = open_store(place)
+    keys = store.keys()
+    return [Fragment(store, key) for key in keys if _is_fragment(key, suffix)]
+
+
+def _is_fragment(key: str, suffix: str) -> bool:
+    path = PurePosixPath(key)
+    return path.suffix.lower() == suffix and not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def hash_fragments(fragments: list[Fragment]) -> str:
+    """SHA-256 over the names and bytes of the files.
+
+    Privacy:
+        The result is private: who guesses the table can confirm the guess by it.
+
+    Raises:
+        SourceError: If a file cannot be read.
+    """
+    total = hashlib.sha256()
+    for fragment in fragments:
+        total.update(f"{len(fragment.key.encode())}:{fragment.key}:{_hash(fragment)}".encode())
+    return total.hexdigest()
+
+
+def _hash(fragment: Fragment) -> str:
+    try:
+        digest = hashlib.sha256()
+        with fragment.opened() as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        return digest.hexdigest()
+    except UNREADABLE:
+        problem = unreadable(fragment.url)
+    raise SourceError(problem)
+
+
+def unreadable(url: str) -> str:
+    """The rule that a file which cannot be read to its end has broken."""
+    return f"Expected {url} to be readable to its end. See that it is there, whole, and may be read."

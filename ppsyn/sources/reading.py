@@ -1,0 +1,109 @@
+"""One way to read all sources. No error of a reader gets out: its message may quote a row."""
+# pyarrow has no types of its own.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import csv
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+
+from ppsyn.errors import SourceError
+from ppsyn.sources.batches import Batch
+from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
+from ppsyn.sources.database import QUERY, check_query, query_frames
+from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
+from ppsyn.sources.names import check_names, needed
+from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule
+from schemas.config import PersonUnit
+from schemas.release import CsvSource, ParquetSource, Source, SqlSource
+from schemas.table import TableSchema
+
+_Files: TypeAlias = CsvSource | ParquetSource
+
+_BROKEN = (*UNREADABLE, pa.ArrowException, csv.Error, ValueError)
+
+
+def check_source(source: Source, schema: TableSchema, person: PersonUnit | None) -> None:
+    """See that the table is there and has the columns of its schema; no row is read.
+
+    Raises:
+        SourceError: If it is not, with the file or the query, the rule and what to do.
+        SchemaError: If the person column is released, or cannot tell persons apart.
+    """
+    needed(schema, person)
+    if isinstance(source, SqlSource):
+        check_names(check_query(source), QUERY, schema)
+        return
+    if isinstance(source, CsvSource):
+        check_delimiter(source)
+    for fragment in find_fragments(source):
+        _check_fragment(fragment, source, schema, person)
+
+
+def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None) -> Iterator[Batch]:
+    """The private table, so many rows at a time, in bounded memory.
+
+    Privacy:
+        What a row is read as depends on no other row (PRIVACY.md, C8 and L3): no
+        type is guessed. An error tells the file, or that it was the query, and the
+        rule; never a value, a row's number or the message of a library.
+
+    Raises:
+        SourceError: If a part of the table cannot be read.
+        SchemaError: If the person column is released, or cannot tell persons apart.
+    """
+    names = needed(schema, person)
+    if isinstance(source, SqlSource):
+        for frame in query_frames(source, names):
+            yield Batch(QUERY, frame)
+        return
+    for fragment in find_fragments(source):
+        _check_fragment(fragment, source, schema, person)
+        for frame in _guarded(_frames(fragment, source, names), _rule(fragment, source)):
+            yield Batch(fragment.url, frame)
+
+
+def fingerprint(source: Source) -> str | None:
+    """SHA-256 over the names and bytes of the files; None for a query, which has none.
+
+    Privacy:
+        The result is private: who guesses the table can confirm the guess by it.
+
+    Raises:
+        SourceError: If a file cannot be read.
+    """
+    return None if isinstance(source, SqlSource) else hash_fragments(find_fragments(source))
+
+
+def _check_fragment(fragment: Fragment, source: _Files, schema: TableSchema, person: PersonUnit | None) -> None:
+    if isinstance(source, CsvSource):
+        check_names(csv_names(fragment, source), fragment.url, schema)
+        return
+    check_names(parquet_names(fragment), fragment.url, schema)
+    if person is not None:
+        check_ids(fragment, person.column)
+
+
+def _frames(fragment: Fragment, source: _Files, names: list[str]) -> Iterator[pd.DataFrame]:
+    if isinstance(source, CsvSource):
+        return csv_frames(fragment, source, names)
+    return parquet_frames(fragment, source, names)
+
+
+def _rule(fragment: Fragment, source: _Files) -> str:
+    return csv_rule(fragment) if isinstance(source, CsvSource) else parquet_rule(fragment)
+
+
+def _guarded(frames: Iterator[pd.DataFrame], rule: str) -> Iterator[pd.DataFrame]:
+    """The same frames; of an error, the rule alone is told."""
+    while True:
+        try:
+            frame = next(frames, None)
+        except _BROKEN:
+            break
+        if frame is None:
+            return
+        yield frame
+    raise SourceError(rule)
