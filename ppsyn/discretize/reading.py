@@ -1,4 +1,6 @@
 """Raw columns, read value by value: what one row is read as depends on no other row."""
+# pyarrow has no types of its own.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 import math
 from collections.abc import Callable, Iterable
@@ -11,12 +13,16 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from schemas.columns.intervals import Axis
 
 Raw: TypeAlias = "pd.Series[Any]"
 """A private column, of whatever dtype it came in."""
+
+_MISFIT = b""
+"""Stands for a value that fits no column."""
 
 _TIMES: tuple[type, ...] = (np.datetime64, np.timedelta64)
 
@@ -58,7 +64,14 @@ def read(raw: Raw, one: ReadOne, many: ReadMany, dtype: type[np.int64 | np.float
     if _is_groupable(raw):
         positions, distinct = pd.factorize(raw)
         return _spread(_read_each(distinct.tolist(), one, dtype), positions)
-    return many(raw) or _read_each(raw.tolist(), one, dtype)
+    return many(raw) or _read_each(_objects(raw), one, dtype)
+
+
+def _objects(raw: Raw) -> list[object]:
+    """The values as objects. Arrow's moments and durations may have none; those fit no other column anyhow."""
+    if isinstance(raw.dtype, pd.ArrowDtype) and pa.types.is_temporal(raw.dtype.pyarrow_dtype):
+        return [_MISFIT if is_present else None for is_present in raw.notna()]
+    return raw.tolist()
 
 
 def is_null(value: object) -> bool:

@@ -14,7 +14,7 @@ from ppsyn.discretize.numeric import SATURATION, saturate
 from ppsyn.discretize.reading import Fit, Raw, Reading, is_null, read
 from schemas.columns.calendar import DAY_MICROSECONDS, instant, local_time
 
-_DTYPE = re.compile(r"(datetime64|timestamp|date32|date64)\[(\w+)(, .+)?\](\[pyarrow\])?")
+_DTYPE = re.compile(r"(datetime64|timestamp|date32|date64)\[(\w+)(, [^\]]+)?\](\[pyarrow\])?")
 _MICROSECONDS = {"day": DAY_MICROSECONDS, "s": 1_000_000, "ms": 1_000, "us": 1}
 
 _FIRST, _LAST = instant(datetime(1, 1, 3), None), instant(datetime(9999, 12, 29), None)

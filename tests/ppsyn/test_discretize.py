@@ -517,3 +517,34 @@ def test_an_encoded_table_holds_codes_of_its_domain_only() -> None:
     domain = domain_of(table_of(kind="boolean", other=True))
     with pytest.raises(SchemaError, match="from 0 to 1"):
         EncodedTable(domain, {"a": np.array([0, 2], np.int32)})
+
+
+MOMENTS = [
+    pa.timestamp("us"),
+    pa.timestamp("us", tz="UTC"),
+    pa.timestamp("s", tz="Europe/Berlin"),
+    pa.date64(),
+    pa.time64("us"),
+    pa.duration("s"),
+]
+
+
+@given(columns(may_refuse=False), st.sampled_from(MOMENTS), st.lists(st.none() | st.integers(-(2**62), 2**62)))
+def test_a_moment_that_python_has_no_object_for_stops_no_column(
+    column: ColumnSchema, kind: pa.DataType, ticks: list[int | None]
+) -> None:
+    arrow = pa.array(ticks, pa.int64()).view(kind)
+    encode(
+        pd.DataFrame({"a": pd.Series(pd.arrays.ArrowExtensionArray(arrow))}), TableSchema(name="t", columns=(column,))
+    )
+
+
+def test_a_far_moment_with_a_zone_is_read_as_one_without() -> None:
+    column = {"name": "a", "kind": "datetime", "lower": "2000-01-01", "upper": "2001-01-01", "bins": 4}
+    schema = TableSchema.model_validate({"name": "t", "columns": [column]})
+    ticks = pa.array([2**62, -(2**62)], pa.int64())
+    codes = [
+        encode(pd.DataFrame({"a": pd.Series(pd.arrays.ArrowExtensionArray(ticks.view(kind)))}), schema).columns["a"]
+        for kind in (pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
+    ]
+    assert codes[0].tolist() == codes[1].tolist() == [3, 0]
