@@ -4,13 +4,15 @@
 
 import io
 import os
-from collections.abc import Generator, Iterable
+import re
+import shutil
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -25,12 +27,13 @@ from schemas.places import Place
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
     from obstore import ReadableFile, WritableFile
-    from obstore.store import S3Config
+    from obstore.store import S3Config, S3Credential
 
 _RACERS = 4
 _READERS = 16
 _BUFFER = 2**20
 _DELETED_AT_ONCE = 1000
+_Told: TypeAlias = Callable[[], AbstractContextManager[None]]
 _MEMORY: dict[str, MemoryStore] = {}
 
 
@@ -63,7 +66,7 @@ class Store:
             except AlreadyExistsError:
                 return False
             if self.place.is_local:
-                _settle(Path(self.url(key)))
+                _settle(Path(self.url(key)), Path(self.place.url))
             return True
 
     def put(self, key: str, data: bytes) -> None:
@@ -110,31 +113,37 @@ class Store:
             return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, prefix: str) -> None:
-        """Remove all objects below a folder."""
+        """Remove all that is below a folder, with what killed writers left there."""
+        if self.place.is_local:
+            with self._told("delete", prefix):
+                _remove(Path(self.url(prefix)), Path(self.place.url))
+            return
         keys = self.keys(prefix)
         with self._told("delete", prefix):
             for at in range(0, len(keys), _DELETED_AT_ONCE):
                 obstore.delete(self._backend, [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]])
-        if self.place.is_local:
-            _remove_empty(Path(self.url(prefix)), Path(self.place.url))
 
     @contextmanager
     def reader(self, key: str) -> Generator[BinaryIO]:
         """The object as a file to read and seek in."""
-        with self._told("read", key):
-            source = _Source(obstore.open_reader(self._backend, self._prefix + key))
+        told = partial(self._told, "read", key)
+        with told():
+            source = _Source(obstore.open_reader(self._backend, self._prefix + key), told)
         with io.BufferedReader(source, _BUFFER) as file:
             yield file
 
     @contextmanager
     def writer(self, key: str) -> Generator[BinaryIO]:
         """A file to write the object to, in bounded memory. The object appears when the block ends without an error."""
-        with self._told("write", key):
-            sink = _Sink(obstore.open_writer(self._backend, self._prefix + key))
-            with io.BufferedWriter(sink, _BUFFER) as file:
-                yield file
-                file.flush()
-                sink.finish()
+        told = partial(self._told, "write", key)
+        with told():
+            sink = _Sink(obstore.open_writer(self._backend, self._prefix + key), told)
+        try:
+            yield cast("BinaryIO", sink)
+        except BaseException as error:
+            sink.give_up(error)
+            raise
+        sink.finish()
 
     def move_folder(self, source: str, target: str, last: str) -> None:
         """Give a folder another name, so that the object `last` appears with all the rest in place.
@@ -143,11 +152,13 @@ class Store:
         whoever looks for `last` never finds a part. May be repeated until it succeeds.
         """
         if self.place.is_local:
-            with self._told("write", target):
-                _rename(Path(self.url(source)), Path(self.url(target)))
+            with self._told("move", source):
+                _rename(Path(self.url(source)), Path(self.url(target)), Path(self.place.url))
                 _remove_empty(Path(self.url(source)).parent, Path(self.place.url))
             return
         names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
+        if not names and not self.has(f"{target}/{last}"):
+            raise MissingError(self.url(source))
         for name in sorted(names, key=lambda name: name == last):
             with self._told("write", f"{target}/{name}"):
                 obstore.copy(self._backend, f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}")
@@ -161,7 +172,7 @@ class Store:
             return
         except FileNotFoundError:
             failure: StoreError = MissingError(self.url(key))
-        except (BaseError, OSError) as error:
+        except (BaseError, OSError, NotImplementedError) as error:
             failure = StoreError(f"Cannot {verb} {self.url(key)}: {_reason(error)}")
         raise failure
 
@@ -169,8 +180,8 @@ class Store:
 class _Source(io.RawIOBase):
     """obstore's reader, as Python's libraries expect a file to be."""
 
-    def __init__(self, file: "ReadableFile") -> None:
-        self._file = file
+    def __init__(self, file: "ReadableFile", told: _Told) -> None:
+        self._file, self._told = file, told
 
     @override
     def readable(self) -> bool:
@@ -191,16 +202,17 @@ class _Source(io.RawIOBase):
     @override
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
-        data = self._file.read(len(view)).to_bytes()
+        with self._told():
+            data = self._file.read(len(view)).to_bytes()
         view[: len(data)] = data
         return len(data)
 
 
-class _Sink(io.RawIOBase):
-    """obstore's writer, which keeps nothing unless it is finished."""
+class _Sink(io.BufferedIOBase):
+    """obstore's writer, which has buffers of its own and keeps nothing unless it is finished."""
 
-    def __init__(self, file: "WritableFile") -> None:
-        self._file = file
+    def __init__(self, file: "WritableFile", told: _Told) -> None:
+        self._file, self._told = file, told
 
     @override
     def writable(self) -> bool:
@@ -208,12 +220,20 @@ class _Sink(io.RawIOBase):
 
     @override
     def write(self, data: "ReadableBuffer", /) -> int:
-        self._file.write(data)
-        return memoryview(data).nbytes
+        copied = bytes(data)  # obstore keeps what it is given, and the caller may use its buffer again
+        with self._told():
+            self._file.write(copied)
+        return len(copied)
 
     def finish(self) -> None:
         """Let the object appear."""
-        self._file.close()
+        with self._told():
+            self._file.close()
+
+    def give_up(self, error: BaseException) -> None:
+        """Have the store forget what it was given."""
+        with suppress(BaseError, OSError):
+            self._file.__exit__(type(error), error, error.__traceback__)
 
 
 def open_store(place: Place) -> Store:
@@ -236,25 +256,35 @@ def open_store(place: Place) -> Store:
 
 def _bucket(place: Place) -> S3Store:
     parts = urlsplit(place.url)
-    config: S3Config = {"region": place.region}
+    # What is said here goes before the variables AWS_... of the environment, which may be meant for others.
+    config: S3Config = {"region": place.region, "conditional_put": "etag", "skip_signature": False}
     if place.endpoint is not None:
         config["endpoint"] = place.endpoint
         config["virtual_hosted_style_request"] = False
-    for name, variable in (("access_key_id", "ACCESS_KEY_ID"), ("secret_access_key", "SECRET_ACCESS_KEY")):
-        value = os.environ.get(f"{place.credentials}_{variable}")
-        if value is None and place.credentials != "AWS":
-            raise StoreError(f"Expected the environment to hold {place.credentials}_{variable} for {place.url}.")
-        if value is not None:
-            config[name] = value
-    if (token := os.environ.get(f"{place.credentials}_SESSION_TOKEN")) is not None:
-        config["session_token"] = token
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
         config=config,
-        client_options={"allow_http": (place.endpoint or "").startswith("http://")},
+        client_options={
+            "allow_http": (place.endpoint or "").startswith("http://"),
+            "connect_timeout": timedelta(seconds=2),
+        },
         retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=60)},
+        credential_provider=_keys(place),
     )
+
+
+def _keys(place: Place) -> "Callable[[], S3Credential] | None":
+    """The keys of a place; those of AWS may also be a machine's own, which obstore finds."""
+    names = [f"{place.credentials}_{part}" for part in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+    access, secret, token = (os.environ.get(name) for name in names)
+    if access is None or secret is None:
+        if place.credentials == "AWS":
+            return None
+        missing = names[0] if access is None else names[1]
+        raise StoreError(f"Expected the environment to hold {missing} for {place.url}.")
+    found: S3Credential = {"access_key_id": access, "secret_access_key": secret, "token": token, "expires_at": None}
+    return lambda: found
 
 
 def prove(store: Store) -> None:
@@ -275,17 +305,33 @@ def prove(store: Store) -> None:
                 "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
             )
     finally:
-        store.delete(folder)
+        with suppress(StoreError):  # what went wrong before says more
+            store.delete(folder)
+
+
+def try_out(store: Store) -> None:
+    """See that the store can be written, read and cleared, before anything depends on it.
+
+    Raises:
+        StoreError: If it cannot.
+    """
+    folder = f"self-test/{uuid4().hex}"
+    store.put(f"{folder}/object", b"self-test")
+    store.get(f"{folder}/object")
+    store.delete(folder)
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what the store said, without its stack."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+    """The first line of what the store said, without its stack, and the code of an S3 server."""
+    said = str(error)
+    first = next((line for line in said.splitlines() if line.strip()), type(error).__name__)
+    code = re.search(r"<Code>(\w+)</Code>", said)
+    return f"{first.partition('<?xml')[0][:300]}{code[1] if code else ''}"
 
 
-def _settle(path: Path) -> None:
-    """Have a new file and its name on the disk."""
-    for target in (path, path.parent):
+def _settle(path: Path, root: Path) -> None:
+    """Have a new file, its name and those of its folders on the disk."""
+    for target in (path, *(above for above in path.parents if above.is_relative_to(root))):
         handle = os.open(target, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -293,12 +339,24 @@ def _settle(path: Path) -> None:
             os.close(handle)
 
 
-def _rename(source: Path, target: Path) -> None:
-    if not source.exists() and target.exists():
-        return
+def _rename(source: Path, target: Path, root: Path) -> None:
+    if not source.exists():
+        if target.exists():
+            return
+        raise FileNotFoundError
     target.parent.mkdir(parents=True, exist_ok=True)
     source.rename(target)
-    _settle(target)
+    _settle(target, root)
+
+
+def _remove(path: Path, root: Path) -> None:
+    """Remove a folder, or what the root holds, and the folders above that it leaves empty."""
+    for inside in root.iterdir() if path == root else (path,):
+        if inside.is_dir():
+            shutil.rmtree(inside)
+        elif path == root:
+            inside.unlink(missing_ok=True)
+    _remove_empty(path.parent, root)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
