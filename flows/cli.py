@@ -133,10 +133,10 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
       ppsyn release adult.yaml --set privacy.epsilon=0.5 --set stores.root=s3://bucket/ppsyn
       ppsyn release adult.yaml --resume 20260102-030405-9f8e7d6c
     """
-    from flows.inputs import read_inputs
+    from flows.inputs import prepare, read_inputs
 
-    read_inputs(file, settings)
-    with prefect_api():
+    inputs = read_inputs(file, settings)
+    with prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
         from flows.display import Display, has_begun, summary
         from flows.release import release as flow
         from tasks.runs import watched_by

@@ -6,7 +6,6 @@ PREFECT_HOME like any other, where `prefect server start` shows it.
 
 import ctypes
 import fcntl
-import importlib
 import os
 import signal
 import socket
@@ -14,13 +13,14 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 _PATIENCE_SECONDS = 180
+_GOODBYE_SECONDS = 10
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 QUIET = {
@@ -34,11 +34,16 @@ QUIET = {
 
 
 @contextmanager
-def prefect_api() -> Generator[None]:
-    """Have a Prefect API: the one that is configured, or a server of our own until the block ends."""
+def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]:
+    """Have a Prefect API: the one that is configured, or a server of our own until the block ends.
+
+    Args:
+        meanwhile: What there is to do while the server starts, such as imports and checks.
+    """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if _is_configured():
+        meanwhile()
         yield
         return
     home = _home()
@@ -49,7 +54,7 @@ def prefect_api() -> Generator[None]:
         server = _start(port, home)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
         try:
-            importlib.import_module("prefect")  # takes seconds, while the server starts
+            meanwhile()
             _wait(server, port, home)
             fcntl.flock(lock, fcntl.LOCK_UN)
             yield
@@ -114,10 +119,9 @@ def _wait(server: subprocess.Popen[bytes], port: int, home: Path) -> None:
 
 def _flush() -> None:
     """Have the last logs and events arrive before the server goes."""
-    handlers = importlib.import_module("prefect.logging.handlers")
-    handlers.APILogHandler.flush(handlers.APILogHandler())
-    events = importlib.import_module("prefect.events.worker")
-    events.EventsWorker.drain_all(timeout=5)
+    for module, name in (("prefect.logging.handlers", "APILogWorker"), ("prefect.events.worker", "EventsWorker")):
+        if module in sys.modules:
+            getattr(sys.modules[module], name).drain_all(timeout=_GOODBYE_SECONDS)
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:

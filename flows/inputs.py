@@ -1,4 +1,6 @@
-"""The files that a release is told of."""
+"""The files that a release is told of, and whether they will do."""
+
+from importlib import import_module
 
 from ppsyn.errors import SchemaError
 from schemas.files import SchemaFileError
@@ -18,3 +20,16 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
     except SchemaFileError as error:
         problem = str(error)
     raise SchemaError(problem)
+
+
+def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:
+    """Import what a release needs; and see, before Prefect is told, whether a new one can be done at all.
+
+    Raises:
+        PPSynError: If it cannot: the settings, the names of the columns, or what is left in the account.
+    """
+    import_module("flows.release")
+    if is_new:
+        records = import_module("ppsyn.runs.records")
+        records.check_possible(config, table)
+    import_module("great_expectations")

@@ -57,6 +57,33 @@ class StoredAccount:
         count = self.book.count
         return self._store.get_all(self._key(number) for number in range(count))
 
+    def check_terms(self, cap: Fraction | None, unit: str) -> None:
+        """See that a release fits the account, or that the account can be opened for it; nothing is written.
+
+        Args:
+            cap: What all releases may spend together; None to take the account as it is.
+            unit: What is protected.
+
+        Raises:
+            AccountError: If there is no account and no cap, or the account has another cap or unit.
+        """
+        book = self.find()
+        if book is None and cap is None:
+            raise AccountError(
+                f"There is no account of {self._dataset!r} yet. Give account.cap: what all releases of it may "
+                "spend together."
+            )
+        if book is not None and book.opening.unit != unit:
+            raise AccountError(
+                f"The account of {self._dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
+                "their costs cannot be added."
+            )
+        if book is not None and cap is not None and cap != book.cap:
+            raise AccountError(
+                f"The account of {self._dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
+                f"{float(cap):.6g}. Leave account.cap out, or change the cap with `ppsyn budget --set-cap`."
+            )
+
     def open(self, cap: Fraction | None, delta: float | None, unit: str) -> None:
         """Open the account, or see that it is the one that is meant.
 
@@ -68,29 +95,15 @@ class StoredAccount:
         Raises:
             AccountError: If there is no account and no cap, or the account has another cap or unit.
         """
-        if self.find() is None:
-            if cap is None:
-                raise AccountError(
-                    f"There is no account of {self._dataset!r} yet. Give account.cap: what all releases of it may "
-                    "spend together."
-                )
+        self.check_terms(cap, unit)
+        if self.find() is None and cap is not None:
             self._create(
                 Opening(
                     number=0, previous=FIRST, nonce=uuid4().hex, dataset=self._dataset, cap=cap, delta=delta, unit=unit,
                     at=_now(),
                 )
             )  # fmt: skip
-        book = self.book
-        if book.opening.unit != unit:
-            raise AccountError(
-                f"The account of {self._dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
-                "their costs cannot be added."
-            )
-        if cap is not None and cap != book.cap:
-            raise AccountError(
-                f"The account of {self._dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
-                f"{float(cap):.6g}. Leave account.cap out, or change the cap with `ppsyn budget --set-cap`."
-            )
+            self.check_terms(cap, unit)  # another may have opened it in between
 
     def hold(self, run: str, rho: Fraction, inputs: str) -> None:
         """Set a release's whole budget aside.

@@ -16,8 +16,12 @@ class Answers:
         self._store, self._folder = store, f"runs/{run}/answers"
 
     def keep(self, step: int, answer: Answer) -> bool:
-        """Store the answer to a step, unless it has one; whether this call did."""
-        return self._store.create(self._key(step), to_bytes(answer))
+        """Store the answer to a step, unless it has another; whether it has this one now.
+
+        A store that repeats a request whose answer was lost may report our own object as another's.
+        """
+        data = to_bytes(answer)
+        return self._store.create(self._key(step), data) or self._store.get(self._key(step)) == data
 
     def find(self, step: int) -> Answer | None:
         """The answer to a step, if there is one."""

@@ -1,13 +1,18 @@
 """The start of a run: its inputs written down, its budget set aside, its table copied to codes."""
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
 from typing import cast
 
+from ppsyn.discretize import domain_of
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import rho_of
-from ppsyn.errors import CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
+from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
 from ppsyn.ingest import ingest, is_ingested, source_matches
+from ppsyn.sources import check_source
 from ppsyn.storage import Store, open_store
+from ppsyn.synthesizer import Plan, make_plan
 from ppsyn.version import code_version
 from schemas.config import PrivacyConfig
 from schemas.release import ReleaseConfig
@@ -49,6 +54,12 @@ def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord
     )
 
 
+def plan_of(record: RunRecord) -> Plan:
+    """What a run is going to do, from its public inputs."""
+    person = record.privacy.person
+    return make_plan(domain_of(record.table), rho_of(record.privacy), person.max_rows if person else 1, record.method)
+
+
 def has_record(root: Store, run: str) -> bool:
     """Whether there is such a run."""
     return root.has(_key(run))
@@ -69,9 +80,9 @@ def read_record(root: Store, run: str) -> RunRecord:
     raise RunError(problem)
 
 
-def write_record(root: Store, record: RunRecord) -> None:
+def _write_record(root: Store, record: RunRecord) -> None:
     """Write down the inputs of a new run."""
-    if not root.create(_key(record.run), record.to_bytes()):
+    if not root.create(_key(record.run), record.to_bytes()) and root.get(_key(record.run)) != record.to_bytes():
         raise RunError(f"There is a run {record.run} already.")
 
 
@@ -111,38 +122,65 @@ def _told(values: Mapping[str, object], name: str) -> str:
     return repr(values[name]) if name in values else "absent"
 
 
-def check_budget(ref: RunRef, config: ReleaseConfig) -> None:
-    """See that the account has what a new run asks for; nothing is written.
+def check_possible(config: ReleaseConfig, table: TableSchema) -> None:
+    """See that a new run can be done at all: the plan, the columns, the budget. No row is read, nothing is written.
 
     Raises:
-        CapExceededError: If it has not.
+        PPSynError: If it cannot.
     """
-    book = StoredAccount(open_store(ref.root), ref.dataset).find()
-    asked, cap = rho_of(config.privacy), config.account.cap
-    if book is not None and asked > book.left:
-        raise CapExceededError(ref.dataset, asked, book.left, book.cap)
-    if book is None and cap is not None and asked > rho_of(cap):
-        raise CapExceededError(ref.dataset, asked, rho_of(cap), rho_of(cap))
+    _check_person(config.privacy, table)
+    plan_of(new_record(config, table, "new"))
+    _check_budget(config)
+    check_source(config.source, table, config.privacy.person)
 
 
-def hold_budget(ref: RunRef, config: ReleaseConfig) -> None:
-    """Set the run's whole budget aside in the account of its dataset, unless it was.
+def _check_budget(config: ReleaseConfig) -> None:
+    place, asked, cap = config.stores.root, rho_of(config.privacy), _cap(config)
+    if place.is_local and not Path(place.url).is_dir():
+        left = cap
+    else:
+        account = StoredAccount(open_store(place), config.dataset)
+        account.check_terms(cap, _unit(config.privacy))
+        book = account.find()
+        left, cap = (cap, cap) if book is None else (book.left, book.cap)
+    if left is not None and cap is not None and asked > left:
+        raise CapExceededError(config.dataset, asked, left, cap)
+
+
+def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
+    """Write down a new run's inputs and set its budget aside; or see that a run can go on.
 
     Raises:
-        CapExceededError: If the account does not have it; nothing changes.
-        AccountError: If there is no account and no cap, or they do not fit each other.
+        ResumeRefusedError: If the run began with other inputs.
+        AccountError: If the account does not have the budget, or does not fit; a new run then leaves no trace.
     """
+    root, record = open_store(ref.root), new_record(config, table, ref.run)
+    is_new = not has_record(root, ref.run)
+    if is_new:
+        _write_record(root, record)
+    else:
+        check_unchanged(ref, record)
+    try:
+        _hold(ref, config)
+    except AccountError:
+        if is_new:
+            root.delete(f"runs/{ref.run}")
+        raise
+
+
+def _hold(ref: RunRef, config: ReleaseConfig) -> None:
     account = StoredAccount(open_store(ref.root), ref.dataset)
     cap = config.account.cap
-    account.open(
-        None if cap is None else rho_of(cap), cap.delta if cap else config.privacy.delta, _unit(config.privacy)
-    )
+    account.open(_cap(config), cap.delta if cap else config.privacy.delta, _unit(config.privacy))
     part = account.book.parts.get(ref.run)
     if part is None:
-        record = read_record(open_store(ref.root), ref.run)
-        account.hold(ref.run, rho_of(config.privacy), record.digest())
+        account.hold(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
     elif not part.is_open and part.manifest is None:
         raise RunError(f"Run {ref.run} was abandoned; it cannot go on.")
+
+
+def _cap(config: ReleaseConfig) -> Fraction | None:
+    return None if config.account.cap is None else rho_of(config.account.cap)
 
 
 def _unit(privacy: PrivacyConfig) -> str:
@@ -168,7 +206,7 @@ def snapshot(ref: RunRef) -> None:
     ingest(record.source, record.table, record.privacy.person, private, folder)
 
 
-def check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
+def _check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
     """See that the column that names the person is not released."""
     if privacy.person is not None and privacy.person.column not in table.excluded:
         raise ConfigError(f"Expected the person column {privacy.person.column!r} to be in `excluded` of the schema.")

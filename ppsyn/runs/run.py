@@ -4,10 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 
-from ppsyn.discretize import domain_of
 from ppsyn.dp.account import RunAccount, StoredAccount
 from ppsyn.dp.book import Part
-from ppsyn.dp.budget import rho_of
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
@@ -15,16 +13,10 @@ from ppsyn.ingest import open_counter
 from ppsyn.requests import Answer, Lost, Request
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints
-from ppsyn.runs.records import private_folder, read_record
+from ppsyn.runs.records import plan_of, private_folder, read_record
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import Plan, absorb, make_plan, next_request, start
-from schemas.run import RunRecord, RunRef
-
-
-def plan_of(record: RunRecord) -> Plan:
-    """What a run is going to do, from its public inputs."""
-    person = record.privacy.person
-    return make_plan(domain_of(record.table), rho_of(record.privacy), person.max_rows if person else 1, record.method)
+from ppsyn.synthesizer import absorb, next_request, start
+from schemas.run import RunRef
 
 
 class Run:
