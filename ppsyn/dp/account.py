@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from ppsyn.dp.book import Book, open_book
 from ppsyn.dp.ledger import Ledger, Spend
-from ppsyn.errors import AccountError, BudgetExceededError, MissingError
+from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError
 from ppsyn.storage import Store
-from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, from_bytes, to_bytes
+from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, to_bytes
 
 _PATIENCE_SECONDS = 600
 _PAUSE_SECONDS = 0.01
@@ -97,13 +97,13 @@ class StoredAccount:
         """
         self.check_terms(cap, unit)
         if self.find() is None and cap is not None:
-            self._create(
-                Opening(
-                    number=0, previous=FIRST, nonce=uuid4().hex, dataset=self._dataset, cap=cap, delta=delta, unit=unit,
-                    at=_now(),
-                )
+            opening = Opening(
+                number=0, previous=FIRST, nonce=uuid4().hex, dataset=self._dataset, cap=cap, delta=delta, unit=unit,
+                at=_now(),
             )  # fmt: skip
-            self.check_terms(cap, unit)  # another may have opened it in between
+            open_book(to_bytes(opening))  # what may not stand in a store is not written to one
+            self._create(opening)
+        self.check_terms(cap, unit)  # another may have opened it in between
 
     def hold(self, run: str, rho: Fraction, inputs: str) -> None:
         """Set a release's whole budget aside.
@@ -163,8 +163,13 @@ class StoredAccount:
 
     def _create(self, entry: Entry) -> bool:
         """Whether the entry is in the account now, under its number."""
-        key = self._key(entry.number)
-        return self._store.create(key, to_bytes(entry)) or from_bytes(self._store.get(key)).nonce == entry.nonce
+        key, data = self._key(entry.number), to_bytes(entry)
+        if self._store.create(key, data):
+            return True
+        try:
+            return self._store.get(key) == data
+        except MissingError:  # another's write was under way, and failed
+            return False
 
     def _refresh(self) -> None:
         """Read what others have written since."""
@@ -175,32 +180,47 @@ class StoredAccount:
                 data = self._store.get(self._key(self._book.count))
             except MissingError:
                 return
-            self._post(data)
+            self._post(self._book, data)
 
     def _read(self) -> Book | None:
         keys = self._store.keys(f"accounts/{self._dataset}")
         if not keys:
             return None
-        if keys != [self._key(number) for number in range(len(keys))]:
-            raise AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
-        first, *rest = self._store.get_all(keys)
-        self._book = open_book(first)
-        if self._book.opening.dataset != self._dataset:
-            raise AccountError(f"The account of {self._dataset!r} is damaged: entry 0 is of another dataset.")
+        first, *rest = self._read_all(keys)
+        book = self._opened(first)
         for data in rest:
-            self._post(data)
-        return self._book
+            self._post(book, data)
+        return book
 
-    def _post(self, data: bytes) -> None:
-        book = self._book
-        if book is not None:
-            try:
-                book.post(data)
-            except (AccountError, BudgetExceededError) as error:
-                problem = f"The account of {self._dataset!r} is damaged at entry {book.count}: {error}"
-            else:
-                return
-            raise AccountError(problem)
+    def _read_all(self, keys: list[str]) -> list[bytes]:
+        """The entries, of which a folder that others write to may list the later and not the earlier."""
+        last, listed = keys[-1].rsplit("/", 1)[-1].removesuffix(".json"), set(keys)
+        numbers = range(int(last) + 1 if last.isdecimal() else 0)
+        if all((key := self._key(number)) in listed or self._store.has(key) for number in numbers):
+            expected = [self._key(number) for number in numbers]
+            if listed <= set(expected):
+                return self._store.get_all(expected)
+        raise AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
+
+    def _opened(self, data: bytes) -> Book:
+        try:
+            book = open_book(data)
+        except AccountError as error:
+            problem = f"The account of {self._dataset!r} is damaged at entry 0: {error}"
+        else:
+            if book.opening.dataset == self._dataset:
+                return book
+            problem = f"The account of {self._dataset!r} is damaged: entry 0 is of another dataset."
+        raise AccountError(problem)
+
+    def _post(self, book: Book, data: bytes) -> None:
+        try:
+            book.post(data)
+        except (AccountError, BudgetExceededError, RunTakenError) as error:
+            problem = f"The account of {self._dataset!r} is damaged at entry {book.count}: {error}"
+        else:
+            return
+        raise AccountError(problem)
 
     def _key(self, number: int) -> str:
         return f"accounts/{self._dataset}/{number:06d}.json"
@@ -217,7 +237,10 @@ class RunAccount:
     @property
     def ledger(self) -> Ledger:
         """What the run holds and has spent."""
-        return self._account.book.parts[self._run].ledger
+        part = self._account.book.parts.get(self._run)
+        if part is None:
+            raise AccountError(f"Expected run {self._run} to have set its budget aside.")
+        return part.ledger
 
     def reserve(self, spend: Spend) -> None:
         """Charge the next step, or raise and charge nothing."""

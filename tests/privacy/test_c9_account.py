@@ -1,0 +1,372 @@
+"""Claim C9: an account in a store is never passed, never forgets and is never shared."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from accounts import (
+    DATASET,
+    DIGEST,
+    GRAIN,
+    AccountMachine,
+    LyingStore,
+    OverwritingStore,
+    RacedStore,
+    ToldStore,
+    Writer,
+    contents,
+    cost,
+    join,
+    key_of,
+    kill,
+    new_memory,
+    open_account,
+    place_of,
+    reopened,
+    replay,
+    spend_and_hold,
+    spend_until_taken,
+    start,
+    wait_until,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from privacy.instruments import Watched, watch_draws
+from privacy.neighbours import encoded
+
+from ppsyn.arrays import Ints
+from ppsyn.domain import Attribute, Domain
+from ppsyn.dp.account import RunAccount, StoredAccount
+from ppsyn.dp.book import Book
+from ppsyn.dp.curator import TableCurator
+from ppsyn.errors import AccountError, CapExceededError, RunTakenError, StoreError
+from ppsyn.marginals import TableCounter
+from ppsyn.partition.cells import finest
+from ppsyn.requests import Candidate, MeasureRequest, Request, SelectRequest
+from ppsyn.storage import Store, open_store
+from schemas.account import CapChange, Charge, Close, Entry, Hold, from_bytes
+from schemas.places import Place
+
+COUNTER = TableCounter(encoded(Domain((Attribute("a0", 2),)), [(0,), (1,), (1,)]))
+MEASURE = MeasureRequest(("a0",), finest(2), Fraction(1, 3))
+SELECT = SelectRequest((Candidate(("a0",), finest(2), np.zeros(2, np.int64), 0),), Fraction(1, 3))
+
+both_kinds = pytest.mark.parametrize("request_made", [MEASURE, SELECT], ids=["measure", "select"])
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return open_store(place_of(request, tmp_path))
+
+
+@pytest.fixture(params=["local", "s3"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place that processes can share."""
+    return place_of(request, tmp_path)
+
+
+def entries_in(place: Place) -> list[bytes]:
+    return StoredAccount(open_store(place), DATASET).entries()
+
+
+# Any sequence of writes, by any number of handles, some of which have not looked for long
+
+
+class HandlesMachine(AccountMachine):
+    def open(self, cap: Fraction) -> None:
+        self.store = open_store(new_memory())
+        self.handles = [open_account(self.store, cap) for _ in range(3)]
+        self.turn = 0
+
+    def seen(self) -> Book:
+        return StoredAccount(self.store, DATASET).book
+
+    @rule(turn=st.integers(0, 2))
+    def take_turns(self, turn: int) -> None:
+        self.turn = turn
+
+    @rule(turn=st.integers(0, 2))
+    def look(self, turn: int) -> None:
+        self.check(self.handles[turn].book)
+
+    def attempt(self, entry: Entry, refusal: type[Exception] | None) -> None:
+        before = contents(self.store)
+        if refusal is not None:
+            with pytest.raises(refusal) as caught:
+                write(self.handles[self.turn], entry)
+            assert caught.type is refusal
+            assert contents(self.store) == before
+            return
+        write(self.handles[self.turn], entry)
+        after = contents(self.store)
+        assert after.keys() - before.keys() == {key_of(entry.number)}
+        assert {key: after[key] for key in before} == before
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            assert replay(self.handles[0].entries()) == self.rules
+
+
+def write(account: StoredAccount, entry: Entry) -> None:
+    match entry:
+        case Hold():
+            account.hold(entry.run, entry.rho, entry.inputs)
+        case Charge():
+            account.charge(entry.run, entry.step, cost(entry.rho))
+        case Close():
+            account.close(entry.run, entry.manifest)
+        case CapChange():
+            account.set_cap(entry.cap)
+        case _:
+            raise AssertionError
+
+
+def test_c9_no_sequence_of_writes_by_any_handle_passes_the_cap_or_changes_what_was_written() -> None:
+    quickly = settings(deadline=None, max_examples=40, stateful_step_count=25)
+    run_state_machine_as_test(HandlesMachine, settings=quickly)
+
+
+def overtaken(kind: type[RacedStore], *rivals: Callable[[StoredAccount], None]) -> tuple[StoredAccount, Store]:
+    """An account in which `r` holds a half, whose next writes are overtaken by other writers, one each."""
+    store = open_store(new_memory())
+    open_account(store).hold("r", Fraction(1, 2), DIGEST)
+    raced = reopened(kind, store)
+    raced.rivals = [partial(rival, StoredAccount(store, DATASET)) for rival in rivals]
+    return StoredAccount(raced, DATASET), store
+
+
+@given(count=st.integers(1, 5))
+@settings(deadline=None, max_examples=5)
+def test_c9_a_writer_that_others_overtake_takes_a_number_after_theirs(count: int) -> None:
+    rivals = [lambda account, run=f"s{number}": account.hold(run, GRAIN, DIGEST) for number in range(count)]
+    account, store = overtaken(RacedStore, *rivals)
+    account.charge("r", 0, cost(GRAIN))
+    entries = entries_in(store.place)
+    assert list(replay(entries).shares) == ["r", *(f"s{number}" for number in range(count))]
+    assert isinstance(from_bytes(entries[-1]), Charge)
+
+
+def test_c9_a_hold_that_was_overtaken_and_no_longer_fits_is_refused() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.hold("s", Fraction(1, 3), DIGEST))
+    with pytest.raises(CapExceededError) as caught:
+        account.hold("t", Fraction(1, 3), DIGEST)
+    assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 6))
+    assert list(replay(entries_in(store.place)).shares) == ["r", "s"]
+
+
+def test_c9_a_charge_that_was_overtaken_by_one_of_the_same_step_is_refused() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.charge("r", 0, cost(GRAIN)))
+    with pytest.raises(RunTakenError):
+        account.charge("r", 0, cost(GRAIN))
+    assert replay(entries_in(store.place)).spent == GRAIN
+
+
+def test_c9_a_charge_that_was_overtaken_by_the_close_of_its_run_is_refused() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.close("r", None))
+    with pytest.raises(AccountError):
+        account.charge("r", 0, cost(GRAIN))
+    assert replay(entries_in(store.place)).spent == 0
+
+
+def test_c9_a_store_that_overwrites_would_lose_an_entry_and_the_tests_would_tell() -> None:
+    account, store = overtaken(OverwritingStore, lambda rival: rival.hold("s", GRAIN, DIGEST))
+    account.charge("r", 0, cost(GRAIN))
+    assert list(replay(entries_in(store.place)).shares) == ["r"]
+
+
+# Runs are not shared
+
+
+@given(turns=st.lists(st.integers(0, 3), min_size=1, max_size=12))
+@settings(deadline=None, max_examples=40)
+def test_c9_of_all_who_go_on_with_a_run_one_charges_each_step_and_who_was_late_is_stopped(turns: list[int]) -> None:
+    store = open_store(new_memory())
+    open_account(store).hold("r", Fraction(1), DIGEST)
+    accounts = [RunAccount(StoredAccount(store, DATASET), "r") for _ in range(4)]
+    for turn in turns:
+        if turn == turns[0]:
+            accounts[turn].reserve(cost(GRAIN))
+        else:
+            with pytest.raises(RunTakenError):
+                accounts[turn].reserve(cost(GRAIN))
+    assert replay(entries_in(store.place)).shares["r"].spends == [GRAIN] * turns.count(turns[0])
+
+
+# The charge comes before the noise
+
+
+def guarded(store: Store, told: Callable[[str], None] | None = None) -> TableCurator:
+    """A curator whose run holds enough, on a store that tells of what is created from here on."""
+    open_account(store).hold("r", Fraction(1), DIGEST)
+    if told is not None:
+        store = reopened(ToldStore, store)
+        store.told = told
+    return TableCurator(COUNTER, RunAccount(StoredAccount(store, DATASET), "r"))
+
+
+@both_kinds
+def test_c9_the_charge_is_in_the_store_before_the_draw(
+    store: Store, request_made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = watch_draws(monkeypatch)
+    guarded(store, watched.events.append).answer(request_made)
+    assert watched.events == [key_of(2), "draw"]
+
+
+@both_kinds
+def test_c9_the_store_holds_the_charge_of_this_request_at_the_moment_of_the_draw(
+    store: Store, request_made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Entry] = []
+
+    def look(count: int) -> Ints:
+        found.append(from_bytes(open_store(store.place).get(key_of(2))))
+        return np.zeros(count, np.int64)
+
+    watch_draws(monkeypatch, Watched(counts=look, choice=lambda count: int(look(count)[0])))
+    guarded(store).answer(request_made)
+    (entry,) = found
+    assert isinstance(entry, Charge)
+    assert (entry.run, entry.step, entry.rho, entry.request) == ("r", 0, request_made.rho, request_made.digest())
+
+
+@both_kinds
+@pytest.mark.parametrize(("lie", "charges"), [("down", 0), ("raises", 1)])
+def test_c9_a_charge_that_the_store_does_not_confirm_is_never_drawn_for(
+    request_made: Request, lie: str, charges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = watch_draws(monkeypatch)
+    store = reopened(LyingStore, open_store(new_memory()))
+    curator = guarded(store)
+    store.lies = (lie,)
+    with pytest.raises(StoreError):
+        curator.answer(request_made)
+    assert watched.events == []
+    assert replay(entries_in(store.place)).spent == charges * request_made.rho
+
+
+@both_kinds
+def test_c9_a_charge_whose_answer_was_lost_is_drawn_for_once_and_charged_once(
+    store: Store, request_made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = watch_draws(monkeypatch)
+    lying = reopened(LyingStore, store)
+    curator = guarded(lying)
+    lying.lies = ("exists",)
+    curator.answer(request_made)
+    assert watched.events == ["draw"]
+    assert replay(entries_in(store.place)).spent == request_made.rho
+
+
+@both_kinds
+def test_c9_who_finds_the_run_taken_does_not_draw(
+    store: Store, request_made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = watch_draws(monkeypatch)
+    curator = guarded(store)
+    RunAccount(StoredAccount(store, DATASET), "r").reserve(cost(GRAIN))
+    with pytest.raises(RunTakenError):
+        curator.answer(request_made)
+    assert watched.events == []
+
+
+# Many processes
+
+RUNS = [f"run-{number}" for number in range(8)]
+STEPS = 25
+
+
+def prepared(place: Place, cap: Fraction, each: Fraction) -> None:
+    account = open_account(open_store(place), cap)
+    for run in RUNS:
+        account.hold(run, each, DIGEST)
+
+
+def test_c9_many_processes_lose_and_share_no_entry_and_together_hold_exactly_what_fits(
+    shared: Place, tmp_path: Path
+) -> None:
+    each, asked = Fraction(1, 10), Fraction(1, 15)  # two tenths are left: three of the forty holds that are tried fit
+    prepared(shared, Fraction(1), each)
+    writer, spends = Writer.of(shared), [each / STEPS] * STEPS
+    jobs = [start(spend_and_hold, writer, run, spends, [asked] * 5, tmp_path / run) for run in RUNS]
+    assert join(jobs) == [0] * len(RUNS)
+    entries = entries_in(shared)
+    rules = replay(entries)
+    assert sum(int((tmp_path / run).read_text(encoding="utf-8")) for run in RUNS) == 3
+    assert len(entries) == 1 + len(RUNS) + len(RUNS) * STEPS + 3
+    assert {run: len(rules.shares[run].spends) for run in RUNS} == dict.fromkeys(RUNS, STEPS)
+    assert (rules.committed, rules.left, rules.spent) == (1, 0, len(RUNS) * each)
+
+
+def test_c9_processes_killed_at_any_moment_leave_a_sound_account_with_every_charge_they_reported(
+    shared: Place, tmp_path: Path
+) -> None:
+    prepared(shared, Fraction(1), Fraction(1, 10))
+    logs = {run: tmp_path / run for run in RUNS[:4]}
+    job = partial(start, spend_until_taken, Writer.of(shared))  # a write of a killed process may arrive after it
+    running = {run: job(run, GRAIN, 10_000, log) for run, log in logs.items()}
+    wait_until(lambda: all(log.exists() and log.stat().st_size for log in logs.values()))
+    chance, killed, ends = secrets.SystemRandom(), 0, time.monotonic() + 6
+    while time.monotonic() < ends:
+        time.sleep(chance.uniform(0.05, 0.5))
+        run = chance.choice(list(logs))
+        assert kill(running[run]) in (-9, 0)
+        killed += 1
+        running[run] = job(run, GRAIN, 10_000, logs[run])
+    assert {kill(process) for process in running.values()} <= {-9, 0}
+    shares = replay(entries_in(shared)).shares
+    reported = {run: [int(step) for step in log.read_text(encoding="utf-8").split()] for run, log in logs.items()}
+    for run, steps in reported.items():
+        assert steps == sorted(set(steps))
+        assert set(steps) <= set(range(len(shares[run].spends)))
+    lost = sum(len(shares[run].spends) - len(steps) for run, steps in reported.items())
+    assert 0 <= lost <= killed + 4
+
+
+def test_c9_of_processes_that_go_on_with_one_run_each_step_is_charged_by_one(shared: Place, tmp_path: Path) -> None:
+    prepared(shared, Fraction(1), Fraction(1, 10))
+    logs = [tmp_path / str(number) for number in range(4)]
+    jobs = [start(spend_until_taken, Writer.of(shared), RUNS[0], GRAIN, STEPS, log) for log in logs]
+    assert join(jobs) == [0] * 4
+    told = Counter(step for log in logs for step in log.read_text(encoding="utf-8").split())
+    assert set(told.values()) == {1}
+    assert len(replay(entries_in(shared)).shares[RUNS[0]].spends) == len(told) >= STEPS
+
+
+# Several machines
+
+
+def test_c9_machines_that_name_the_same_bucket_differently_keep_one_account(s3: Place, tmp_path: Path) -> None:
+    assert s3.endpoint is not None
+    other = s3.model_copy(update={"endpoint": s3.endpoint.replace("127.0.0.1", "localhost"), "url": f"{s3.url}/"})
+    assert other.endpoint != s3.endpoint
+    check_two_machines(s3, other, tmp_path)
+
+
+def test_c9_paths_to_the_same_folder_keep_one_account(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    check_two_machines(Place(url=str(tmp_path / "store")), Place(url=f"{tmp_path}/link/../link/"), tmp_path)
+
+
+def check_two_machines(one: Place, two: Place, folder: Path) -> None:
+    """Two processes on each, and twelve tries to hold what there is room for once."""
+    prepared(one, Fraction(1), Fraction(1, 10))
+    rho, asked = Fraction(1, 200), Fraction(1, 7)
+    writers = {run: Writer.of((one, two)[number % 2]) for number, run in enumerate(RUNS[:4])}
+    jobs = [
+        start(spend_and_hold, writer, run, [rho] * 12, [asked] * 3, folder / run) for run, writer in writers.items()
+    ]
+    assert join(jobs) == [0] * 4
+    assert sum(int((folder / run).read_text(encoding="utf-8")) for run in writers) == 1
+    entries = entries_in(one)
+    assert entries == entries_in(two)
+    assert len(entries) == 1 + len(RUNS) + 4 * 12 + 1
+    assert replay(entries).spent == 4 * 12 * rho
