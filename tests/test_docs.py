@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel
 
 from flows.cli import main
+from flows.exits import Exit
 from schemas.columns import KINDS
 from schemas.config import AlgorithmConfig, PrivacyConfig
 from schemas.release import (
@@ -80,6 +81,12 @@ def test_every_field_of_a_release_file_is_on_its_page(config: type[BaseModel]) -
     names = {field.alias or name for name, field in config.model_fields.items()}
     text = page("docs/release-file.md")
     assert [name for name in sorted(names) if f"`{name}" not in text and name not in ("kind", "account")] == []
+
+
+def test_every_command_and_exit_code_is_on_its_page() -> None:
+    text = page("docs/commands.md")
+    assert set(re.findall(r"^\| `ppsyn (\w+)", text, re.MULTILINE)) == set(main.commands)
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {0, 1, *Exit}
 
 
 def test_the_commands_of_the_readme_exist() -> None:
