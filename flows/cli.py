@@ -1,6 +1,7 @@
 """The command line. What a command needs is imported when it runs, so that help is there at once."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -137,6 +138,8 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
 
     inputs = read_inputs(file, settings)
     with prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
+        from prefect.exceptions import TerminationSignal
+
         from flows.display import Display, has_begun, summary
         from flows.release import release as flow
         from tasks.runs import watched_by
@@ -145,9 +148,11 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
         try:
             with display, watched_by(display):
                 url = flow(str(Path(file).resolve()), settings=settings, resume=resume)
-        except (Exception, KeyboardInterrupt):
+        except (Exception, KeyboardInterrupt, TerminationSignal) as error:
             if display.ref is not None and has_begun(display.ref):
                 _say_how_to_resume(file, settings, display.ref.run)
+            if isinstance(error, TerminationSignal):
+                raise KeyboardInterrupt from None
             raise
         facts = summary(url, display.run)
     if as_json:
@@ -157,8 +162,9 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
 
 
 def _say_how_to_resume(file: str, settings: tuple[str, ...], run: str) -> None:
-    changed = "".join(f" --set {setting!r}" for setting in settings)
-    click.echo(f"What was paid for is kept. To go on: ppsyn release {file}{changed} --resume {run}", err=True)
+    changed = (part for setting in settings for part in ("--set", setting))
+    command = shlex.join(["ppsyn", "release", file, *changed, "--resume", run])
+    click.echo(f"What was paid for is kept. To go on: {command}", err=True)
 
 
 @main.command()

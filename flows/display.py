@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from ppsyn.dp.account import StoredAccount
-from ppsyn.errors import InvariantError
+from ppsyn.errors import InvariantError, StoreError
 from ppsyn.progress import describe
 from ppsyn.releases.opened import read_manifest, released
 from ppsyn.storage import open_store
@@ -138,5 +138,8 @@ def summary(url: str, ref: RunRef) -> Summary:
 
 def has_begun(ref: RunRef) -> bool:
     """Whether there is a run that can be resumed."""
-    part = StoredAccount(open_store(ref.root), ref.dataset).find()
-    return part is not None and ref.run in part.parts and part.parts[ref.run].is_open
+    try:
+        book = StoredAccount(open_store(ref.root), ref.dataset).find()
+    except StoreError:
+        return True  # nobody can tell now; what the command was about to say matters more
+    return book is not None and ref.run in book.parts and book.parts[ref.run].is_open

@@ -49,6 +49,8 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
         except PPSynError as error:
             failure: PPSynError = error.with_traceback(None)
         except Exception as error:  # noqa: BLE001  # whatever it is, its text must not get out
+            if (signal := _signal_in(error)) is not None:
+                raise signal from None
             failure = InvariantError(
                 f"{type(error).__name__} in {function.__name__}; its text may be private and is in {_keep(ref, error)}."
             )
@@ -56,6 +58,13 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
         raise failure
 
     return guarded
+
+
+def _signal_in(error: BaseException | None) -> BaseException | None:
+    """The interrupt that an error stands for: compiled code turns one that meets it into a SystemError."""
+    while isinstance(error, Exception):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _keep(ref: RunRef, error: Exception) -> str:
