@@ -229,9 +229,15 @@ class StoredAccount:
 class RunAccount:
     """What one run may spend, step by step: the account that its curator charges."""
 
-    def __init__(self, account: StoredAccount, run: str) -> None:
-        """Go on after the steps that were charged so far."""
-        self._account, self._run = account, run
+    def __init__(self, account: StoredAccount, run: str, step: Callable[[], int] | None = None) -> None:
+        """Charge for the step that the caller is at, or else after the steps that were charged so far.
+
+        Args:
+            account: The account of the dataset.
+            run: The run.
+            step: Tells which step is asked; if another process has charged it, nothing is charged.
+        """
+        self._account, self._run, self._step = account, run, step
         self._steps = len(self.ledger.spends)
 
     @property
@@ -244,7 +250,7 @@ class RunAccount:
 
     def reserve(self, spend: Spend) -> None:
         """Charge the next step, or raise and charge nothing."""
-        self._account.charge(self._run, self._steps, spend)
+        self._account.charge(self._run, self._steps if self._step is None else self._step(), spend)
         self._steps += 1
 
 

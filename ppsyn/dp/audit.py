@@ -4,6 +4,7 @@ from dp_accounting import NeighboringRelation
 from dp_accounting.dp_event import ZCDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from ppsyn.dp.budget import best_excess, epsilon_from
 from ppsyn.dp.ledger import Ledger
 
 _ORDERS = sorted({1 + 10 ** (k / 60) for k in range(-120, 421)})
@@ -15,7 +16,9 @@ def accounted_epsilon(ledger: Ledger, delta: float) -> float:
 
     An upper bound on the epsilon of the optimal order: the accountant tries a grid of orders.
     """
-    accountant = RdpAccountant(_ORDERS, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    spent = float(ledger.spent)
+    best = 1 + best_excess(spent, epsilon_from(ledger.spent, delta)) if spent > 0 else _ORDERS[0]
+    accountant = RdpAccountant(sorted({*_ORDERS, best}), NeighboringRelation.ADD_OR_REMOVE_ONE)
     for spend in ledger.spends:
         accountant.compose(ZCDpEvent(float(spend.rho)))
     return accountant.get_epsilon(delta)

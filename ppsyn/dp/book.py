@@ -54,6 +54,8 @@ class Book:
         self.opening, self.cap, self.head, self.count = opening, opening.cap, head, 1
         self.committed = Fraction(0)
         self.parts: dict[str, Part] = {}
+        self.latest: str | None = None
+        """The run that was published last."""
 
     @property
     def left(self) -> Fraction:
@@ -92,6 +94,8 @@ class Book:
             before = self.parts.get(part.run)
             self.committed += part.committed - (before.committed if before else 0)
             self.parts[part.run] = part
+            if part.manifest is not None:
+                self.latest = part.run
 
     def _changed(self, entry: Entry) -> Part | None:
         """The part of the release that the entry is about, after it."""

@@ -26,13 +26,18 @@ _MARGIN = 1e-10
 
 def log_delta(rho: float, epsilon: float) -> float:
     """Logarithm of the smallest delta for which rho-zCDP is known to give (epsilon, delta)-DP."""
-    low, high = 0.0, 1.0  # alpha - 1
+    return min(0.0, _log_bound(best_excess(rho, epsilon), rho, epsilon))
+
+
+def best_excess(rho: float, epsilon: float) -> float:
+    """By how much the order of the tightest bound exceeds one."""
+    low, high = 0.0, 1.0
     while _slope(high, rho, epsilon) < 0:
         high *= 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _slope(middle, rho, epsilon) < 0 else (low, middle)
-    return min(0.0, _log_bound(high, rho, epsilon))
+    return high
 
 
 def _slope(excess: float, rho: float, epsilon: float) -> float:

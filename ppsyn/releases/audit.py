@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import zip_longest
 
 import pandas as pd
 
 from ppsyn.checks import validate
 from ppsyn.discretize import domain_of
+from ppsyn.domain import Clique
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.audit import accounted_epsilon
 from ppsyn.dp.budget import rho_of
@@ -18,8 +20,8 @@ from ppsyn.packing import pack
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, SEAL, SYNTHETIC, VALIDATION
 from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation
 from ppsyn.releases.publish import file_digest, guarantee_of
-from ppsyn.releases.tables import charges_of, entries_to_json, read_rows, unpack_answers, unpack_entries
-from ppsyn.requests import Measured, noise_scale
+from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
+from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.storage import Store
 from ppsyn.synthesizer import State, absorb, make_plan, next_request, start
@@ -63,7 +65,11 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     yield from files
     if any(finding.problem for finding in files):
         return  # what was computed from other files than the published ones tells nothing
-    entries = unpack_entries(store.get(LEDGER))
+    try:
+        entries = unpack_entries(store.get(LEDGER))
+    except ValueError as error:
+        yield Finding(LEDGER, f"It is not the ledger of a release: {error}.")
+        return
     yield _checked("chain", lambda: _check_chain(manifest, entries, store.get(LEDGER_JSON)))
     yield _checked("budget", lambda: _check_budget(manifest, entries))
     yield from _recomputed(store, manifest, entries)
@@ -83,8 +89,10 @@ def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> I
 def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
     try:
         check()
-    except (_Fault, PPSynError, ValueError) as error:
+    except (_Fault, PPSynError) as error:
         return Finding(subject, f"{error}{hint}")
+    except Exception as error:  # noqa: BLE001  # a forged file may make its reader fail in any way
+        return Finding(subject, f"It cannot be read ({type(error).__name__}: {error}).{hint}")
     return Finding(subject)
 
 
@@ -107,6 +115,7 @@ def _check_seal(store: Store) -> None:
     digest = hashlib.sha256(store.get(MANIFEST)).hexdigest()
     if store.get(SEAL) != f"{digest}  {MANIFEST}\n".encode():
         raise _Fault(f"{MANIFEST} and {SEAL} do not belong together: one of them was changed.")
+    read_manifest(store)
 
 
 def _names(store: Store, manifest: Manifest) -> list[str]:
@@ -175,14 +184,23 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
         request = next_request(state)
         if charge is None or answer is None or request is None:
             raise _Fault(f"Step {step}: questions, charges and answers are not equally many.")
-        if request.digest() != charge.request or request.rho != charge.rho:
+        if _told(request) != (charge.mechanism, charge.clique, charge.rho, charge.request):
             raise _Fault(f"Step {step}: the loop asks something else than was charged.")
         if isinstance(answer, Measured) and answer.sigma != noise_scale(request.rho, max_rows):
             raise _Fault(f"Step {step}: the noise is not what its charge buys.")
         state = absorb(state, request, answer)
     if state.stage != "done":
         raise _Fault("The loop had more to ask.")
+    if not is_told_of(store.get(ANSWERS), ledger_of(entries, manifest.run).spends, answers, state.measurements):
+        raise _Fault(f"{ANSWERS} does not say what its answers are answers to.")
     return state
+
+
+def _told(request: Request) -> tuple[str, Clique, Fraction, str]:
+    """What a charge for the request says."""
+    if isinstance(request, MeasureRequest):
+        return "measure", request.clique, request.rho, request.digest()
+    return "select", (), request.rho, request.digest()
 
 
 def _check_model(store: Store, state: State) -> None:

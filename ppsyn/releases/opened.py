@@ -7,7 +7,7 @@ from ppsyn.discretize import domain_of
 from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import ConfigError, MissingError
 from ppsyn.packing import unpack
-from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, VALIDATION, release_folder
+from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
 from ppsyn.releases.tables import charges_of, unpack_entries
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
@@ -49,10 +49,13 @@ def open_release(store: Store) -> Synthesis:
     Raises:
         ConfigError: If there is none, or a file of it is damaged.
     """
-    manifest, _ = read_manifest(store)
-    fitted = unpack(store.get(MODEL), domain_of(manifest.table))
+    manifest, digest = read_manifest(store)
+    if _read(store, SEAL) != seal_of(digest):
+        raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
+    model, entries = (_read_whole(store, manifest, name) for name in (MODEL, LEDGER))
+    fitted = unpack(model, domain_of(manifest.table))
     try:
-        ledger = ledger_of(unpack_entries(store.get(LEDGER)), manifest.run)
+        ledger = ledger_of(unpack_entries(entries), manifest.run)
     except ValueError as error:
         raise ConfigError(f"Expected {store.url(LEDGER)} to be the ledger of a release: {error}.") from None
     return Synthesis(
@@ -65,6 +68,26 @@ def open_release(store: Store) -> Synthesis:
         model=fitted.model,
         seed=manifest.generation.seed,
     )
+
+
+def seal_of(digest: str) -> bytes:
+    """What manifest.sha256 holds, as sha256sum writes it."""
+    return f"{digest}  {MANIFEST}\n".encode()
+
+
+def _read(store: Store, name: str) -> bytes:
+    try:
+        return store.get(name)
+    except MissingError:
+        problem = f"The release in {store.place.url} has lost {name}."
+    raise ConfigError(problem)
+
+
+def _read_whole(store: Store, manifest: Manifest, name: str) -> bytes:
+    data, said = _read(store, name), manifest.files.get(name)
+    if said is None or hashlib.sha256(data).hexdigest() != said.sha256:
+        raise ConfigError(f"{store.url(name)} was changed after it was published.")
+    return data
 
 
 def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ppsyn.checks import validate
 from ppsyn.dp.budget import epsilon_from
-from ppsyn.errors import RunError
+from ppsyn.errors import AccountError, RunError
 from ppsyn.packing import pack
 from ppsyn.releases.layout import (
     ANSWERS,
@@ -53,9 +53,8 @@ def synthesis_of(run: Run) -> Synthesis:
 
 def stage_rows(run: Run) -> None:
     """Generate the synthetic table into the staging folder."""
-    run.releases.delete(staging_folder(run.ref.run))
     synthesis = synthesis_of(run)
-    with run.releases.writer(f"{staging_folder(run.ref.run)}/{SYNTHETIC}") as file:
+    with run.releases.writer(f"{_staging(run)}/{SYNTHETIC}") as file:
         blocks = synthesis.generate_blocks(run.record.generation.rows)
         write_rows(blocks, synthesis.generate(0), file)
 
@@ -66,7 +65,7 @@ def stage_validation(run: Run) -> Validation:
     Raises:
         RunError: If it does not hold; nothing is published.
     """
-    folder = staging_folder(run.ref.run)
+    folder = _staging(run)
     with run.releases.reader(f"{folder}/{SYNTHETIC}") as file:
         validation = validate(read_rows(file), run.record.table)
     run.releases.put(f"{folder}/{VALIDATION}", validation.model_dump_json(indent=2).encode() + b"\n")
@@ -77,7 +76,7 @@ def stage_validation(run: Run) -> Validation:
 
 def stage_records(run: Run) -> None:
     """Write what the table was made from, and the manifest, into the staging folder."""
-    folder, record = staging_folder(run.ref.run), run.record
+    folder, record = _staging(run), run.record
     answers = run.answers()
     entries = _span(run.account.entries(), run.ref.run)
     spends = run.part.ledger.spends
@@ -101,8 +100,11 @@ def stage_records(run: Run) -> None:
         code=record.code,
         files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES},
     )
-    run.releases.put(f"{folder}/{SEAL}", f"{hashlib.sha256(manifest.to_bytes()).hexdigest()}  {MANIFEST}\n".encode())
-    run.releases.put(f"{folder}/{MANIFEST}", manifest.to_bytes())
+    data = run.settle_manifest(manifest.to_bytes())
+    if Manifest.model_validate_json(data).files != manifest.files:
+        raise RunError(f"Another process made other files of run {run.ref.run}; nothing was published.")
+    run.releases.put(f"{folder}/{SEAL}", f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n".encode())
+    run.releases.put(f"{folder}/{MANIFEST}", data)
 
 
 def publish(run: Run) -> str:
@@ -112,14 +114,29 @@ def publish(run: Run) -> str:
     """
     folder = release_folder(run.ref.dataset, run.ref.run)
     if not is_published(run):
-        run.releases.move_folder(staging_folder(run.ref.run), folder, MANIFEST)
+        run.releases.move_folder(_staging(run), folder, MANIFEST)
     digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
     if run.part.is_open:
-        run.account.close(run.ref.run, digest)
-    latest = {"run": run.ref.run, "manifest": digest}
-    run.releases.put(f"releases/{run.ref.dataset}/latest.json", json.dumps(latest).encode() + b"\n")
+        _close(run, digest)
+    if run.account.book.latest == run.ref.run:
+        latest = {"run": run.ref.run, "manifest": digest}
+        run.releases.put(f"releases/{run.ref.dataset}/latest.json", json.dumps(latest).encode() + b"\n")
+    run.releases.delete(staging_folder(run.ref.run))
     run.private.delete(private_folder(run.ref.run))
     return run.releases.url(folder)
+
+
+def _staging(run: Run) -> str:
+    """Where this process puts the release together; no other touches it before the release is there."""
+    return f"{staging_folder(run.ref.run)}/{run.token}"
+
+
+def _close(run: Run, digest: str) -> None:
+    try:
+        run.account.close(run.ref.run, digest)
+    except AccountError:
+        if run.part.is_open:  # not that another process was faster
+            raise
 
 
 def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:

@@ -5,7 +5,7 @@
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -106,9 +106,19 @@ def unpack_answers(data: bytes) -> list[Answer]:
 def _answer(row: dict[str, object]) -> Answer:
     if row["is_lost"]:
         return Lost()
-    if row["kind"] == "select":
-        return Selected(int(cast("int", row["selected"])))
-    return Measured(np.array(row["noisy_counts"], np.int64), float(cast("float", row["sigma"])))
+    counts, sigma, selected = row["noisy_counts"], row["sigma"], row["selected"]
+    if row["kind"] == "select" and isinstance(selected, int) and selected >= 0:
+        return Selected(selected)
+    if row["kind"] == "measure" and isinstance(counts, list) and isinstance(sigma, float) and None not in counts:
+        return Measured(np.array(counts, np.int64), sigma)
+    raise ValueError(f"step {row['step']} has no answer of its kind")
+
+
+def is_told_of(
+    data: bytes, spends: Sequence[Spend], answers: Sequence[Answer], measurements: Sequence[Measurement]
+) -> bool:
+    """Whether a file says of these answers what `pack_answers` would."""
+    return _from_parquet(data, _ANSWERS) == _from_parquet(pack_answers(spends, answers, measurements), _ANSWERS)
 
 
 def pack_entries(entries: Sequence[bytes]) -> bytes:
@@ -131,8 +141,9 @@ def unpack_entries(data: bytes) -> list[bytes]:
     Raises:
         ValueError: If the file holds something else, or its columns do not say what its entries say.
     """
-    entries = [str(row["entry"]).encode() for row in _from_parquet(data, _ENTRIES)]
-    if pack_entries(entries) != data:
+    rows = _from_parquet(data, _ENTRIES)
+    entries = [str(row["entry"]).encode() for row in rows]
+    if _from_parquet(pack_entries(entries), _ENTRIES) != rows:
         raise ValueError("columns and entries differ")
     return entries
 

@@ -1,5 +1,6 @@
 """The start of a run: its inputs written down, its budget set aside, its table copied to codes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -110,15 +111,17 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[str]:
 
 def _leaves(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for name, value in document.items():
-        if isinstance(value, dict):
+        if name == "columns":
+            columns = cast("list[dict[str, object]]", value)
+            yield f"{above}{name}", [column["name"] for column in columns]
+            yield from _leaves({f"column {column['name']!r}": column for column in columns}, above)
+        elif isinstance(value, dict):
             yield from _leaves(cast("dict[str, object]", value), f"{above}{name}.")
         else:
             yield f"{above}{name}", value
 
 
 def _told(values: Mapping[str, object], name: str) -> str:
-    if name == "table.columns":
-        return "another list of columns" if name in values else "absent"
     return repr(values[name]) if name in values else "absent"
 
 
@@ -213,4 +216,6 @@ def _check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
 
 
 def _key(run: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]+", run):
+        raise RunError(f"There is no run {run}: that is not the name of one.")
     return f"runs/{run}/config.json"

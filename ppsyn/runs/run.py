@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from uuid import uuid4
 
 from ppsyn.dp.account import RunAccount, StoredAccount
 from ppsyn.dp.book import Part
@@ -41,6 +42,7 @@ class Run:
         self._answers, self._checkpoints = Answers(self._root, ref.run), Checkpoints(self._root, ref.run)
         self.plan = plan_of(self.record)
         self.state, self.step = start(self.plan), 0
+        self.token = uuid4().hex
         self._pending: tuple[Request, Answer] | None = None
         self._restore()
 
@@ -80,6 +82,11 @@ class Run:
             self._take(*self._pending)
             self._pending = None
 
+    def settle_manifest(self, data: bytes) -> bytes:
+        """The one manifest of this run: the first that any process made."""
+        self._root.create(f"runs/{self.ref.run}/manifest.json", data)
+        return self._root.get(f"runs/{self.ref.run}/manifest.json")
+
     def checkpoint(self) -> None:
         """Keep the state for whoever resumes; between rounds only."""
         self._checkpoints.save(self.step, self.state, _history(self.part.ledger.spends[: self.step]))
@@ -87,7 +94,7 @@ class Run:
     @cached_property
     def _curator(self) -> TableCurator:
         counter = open_counter(self.private, private_folder(self.ref.run), self.record.table)
-        return TableCurator(counter, RunAccount(self.account, self.ref.run), self.plan.sensitivity)
+        return TableCurator(counter, RunAccount(self.account, self.ref.run, lambda: self.step), self.plan.sensitivity)
 
     def _restore(self) -> None:
         spends = self.part.ledger.spends

@@ -153,6 +153,8 @@ class Store:
         """
         if self.place.is_local:
             with self._told("move", source):
+                if (Path(self.url(target)) / last).exists():
+                    return  # another process was faster
                 _rename(Path(self.url(source)), Path(self.url(target)), Path(self.place.url))
                 _remove_empty(Path(self.url(source)).parent, Path(self.place.url))
             return
