@@ -1,9 +1,11 @@
 """The command line. What a command needs is imported when it runs, so that help is there at once."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -66,8 +68,13 @@ def _told(function: F) -> F:
 
 
 def _fail(code: Exit, message: str) -> NoReturn:
-    click.secho(message, fg="red", err=True)
+    click.echo(_coloured(message, "red"), err=True)
     sys.exit(code)
+
+
+def _coloured(text: str, colour: str) -> str:
+    """The text in a colour, unless the environment asks for none (https://no-color.org)."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour)
 
 
 def _bucket_options(function: F) -> F:
@@ -96,13 +103,14 @@ def _open(store: str, endpoint: str | None, region: str, credentials: str) -> "S
 
     from ppsyn.errors import ConfigError
     from ppsyn.storage import open_store
+    from schemas.files import rule_of
     from schemas.places import Place
 
     is_bucket = store.startswith("s3://")
     try:
         place = Place(url=store, endpoint=endpoint if is_bucket else None, region=region, credentials=credentials)
     except ValidationError as error:
-        raise ConfigError("; ".join(str(fault["ctx"]["error"]) for fault in error.errors() if "ctx" in fault)) from None
+        raise ConfigError(" ".join(rule_of(fault, is_secret=True) for fault in error.errors())) from None
     if place.is_local and not Path(store).is_dir():
         raise ConfigError(f"There is no folder {store}.")
     return open_store(place)
@@ -142,6 +150,7 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
 
         from flows.display import Display, has_begun, summary
         from flows.release import release as flow
+        from ppsyn.errors import ResumeRefusedError
         from tasks.runs import watched_by
 
         display = Display(is_quiet=quiet)
@@ -149,7 +158,7 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
             with display, watched_by(display):
                 url = flow(str(Path(file).resolve()), settings=settings, resume=resume)
         except (Exception, KeyboardInterrupt, TerminationSignal) as error:
-            if display.ref is not None and has_begun(display.ref):
+            if not isinstance(error, ResumeRefusedError) and display.ref is not None and has_begun(display.ref):
                 _say_how_to_resume(file, settings, display.ref.run)
             if isinstance(error, TerminationSignal):
                 raise KeyboardInterrupt from None
@@ -195,6 +204,15 @@ def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> 
         found.print()
 
 
+def _confirm(question: str) -> None:
+    try:
+        is_confirmed = click.confirm(question)
+    except click.Abort:
+        is_confirmed = False
+    if not is_confirmed:
+        _fail(Exit.INTERRUPTED, "Nothing was changed.")
+
+
 @main.command()
 @click.argument("run")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -214,7 +232,7 @@ def abandon(run: str, yes: bool, private: str | None, **place: Any) -> None:
 
     store = _open(**place)
     if not yes:
-        click.confirm(f"Abandon run {run} for good?", abort=True)
+        _confirm(f"Abandon run {run} for good?")
     kept = _open(**{**place, "store": private}) if private else store
     click.echo(give_up(store, kept, run))
 
@@ -239,6 +257,7 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
       ppsyn audit out/releases/adult/RUN --account out
     """
     from ppsyn.dp.account import StoredAccount
+    from ppsyn.errors import ConfigError, StoreError
     from ppsyn.releases.audit import Finding
     from ppsyn.releases.audit import audit as check
     from ppsyn.releases.opened import read_manifest
@@ -246,13 +265,14 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
     folder = _open(release, **place)
     book = None
     if account is not None:
-        dataset = read_manifest(folder)[0].dataset
-        book = StoredAccount(_open(account, **place), dataset)
+        kept = _open(account, **place)
+        with suppress(ConfigError, StoreError):  # the audit tells what is wrong with the manifest
+            book = StoredAccount(kept, read_manifest(folder)[0].dataset)
     findings: list[Finding] = []
     for finding in check(folder, book):
         findings.append(finding)
         if not as_json:
-            mark = click.style("ok   ", fg="green") if finding.problem is None else click.style("WRONG", fg="red")
+            mark = _coloured("ok   ", "green") if finding.problem is None else _coloured("WRONG", "red")
             click.echo(f"{mark} {finding.subject}" + (f": {finding.problem}" if finding.problem else ""))
     is_clean = all(finding.problem is None for finding in findings)
     if as_json:

@@ -16,8 +16,10 @@ import tomllib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
+
+from flows.exits import ServerError
 
 _PATIENCE_SECONDS = 180
 _GOODBYE_SECONDS = 10
@@ -43,6 +45,7 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if _is_configured():
+        _see_that_it_answers(os.environ.get("PREFECT_API_URL"))
         meanwhile()
         yield
         return
@@ -74,6 +77,17 @@ def _is_configured() -> bool:
         return False
     active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
     return bool(profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL"))
+
+
+def _see_that_it_answers(url: str | None) -> None:
+    """Whatever it answers will do: some servers want to know who asks first."""
+    if url is not None:
+        try:
+            urlopen(f"{url}/health", timeout=10).close()  # as configured
+        except HTTPError:
+            return
+        except (URLError, OSError) as error:
+            raise ServerError(f"The Prefect server at {url} does not answer: {error}.") from None
 
 
 def _home() -> Path:
@@ -114,7 +128,7 @@ def _wait(server: subprocess.Popen[bytes], port: int, home: Path) -> None:
                 return
         except (URLError, OSError):
             time.sleep(0.05)
-    raise RuntimeError(f"The embedded Prefect server did not start; see {home / 'embedded.log'}.")
+    raise ServerError(f"The embedded Prefect server did not start; see {home / 'embedded.log'}.")
 
 
 def _flush() -> None:

@@ -3,6 +3,10 @@
 from enum import IntEnum
 
 
+class ServerError(Exception):
+    """A Prefect server that does not start or does not answer."""
+
+
 class Exit(IntEnum):
     """Exit codes; 0 is done, 1 a defect."""
 
@@ -24,6 +28,7 @@ def exit_of(error: Exception) -> Exit | None:
         (errors.BudgetExceededError, Exit.BUDGET),
         (errors.RunError, Exit.RESUME),
         (errors.StoreError, Exit.STORE),
+        (ServerError, Exit.STORE),
         (errors.PPSynError, Exit.MISTAKE),
     )
     return next((code for kind, code in codes if isinstance(error, kind)), None)

@@ -1,5 +1,6 @@
 """More rows from a published model."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from ppsyn.errors import StoreError
@@ -16,6 +17,8 @@ def write(folder: Store, rows: int | None, seed: int | None, out: Path) -> int:
     Raises:
         StoreError: If the file cannot be written.
     """
+    if out.exists() and not out.is_file():
+        raise StoreError(f"Cannot write {out}: it is not a file.")
     release, released = open_release(folder), read_manifest(folder)[0].rows
     partial = out.with_name(f".{out.name}.part")
     try:
@@ -24,8 +27,10 @@ def write(folder: Store, rows: int | None, seed: int | None, out: Path) -> int:
             written = write_rows(blocks, release.generate(0), file)
         partial.replace(out)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         problem = f"Cannot write {out}: {error.strerror}."
     else:
         return written
+    finally:
+        with suppress(OSError):
+            partial.unlink()
     raise StoreError(problem)

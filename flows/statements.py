@@ -51,7 +51,7 @@ class Statement:
     def print(self) -> None:
         """For a person."""
         book, console = self.book, Console()
-        console.print(f"Account of [bold]{self.dataset}[/bold], protecting {book.opening.unit}")
+        console.print(f"Account of {self.dataset}, protecting {book.opening.unit}", markup=False, emoji=False)
         totals = Table(box=None, pad_edge=False)
         for name in ("", "rho", f"epsilon at delta {book.opening.delta:g}" if book.opening.delta else "epsilon"):
             totals.add_column(name, justify="left" if not name else "right")
@@ -92,7 +92,7 @@ def statement(store: Store, dataset: str) -> Statement:
     Raises:
         AccountError: If there is none, naming those that there are.
     """
-    book = StoredAccount(store, dataset).find()
+    book = StoredAccount(store, dataset).find() if dataset in datasets(store) else None
     if book is None:
         known = ", ".join(datasets(store)) or "none"
         raise AccountError(f"There is no account of {dataset!r} in {store.place.url}. Accounts there: {known}.")
@@ -124,7 +124,8 @@ def give_up(store: Store, private: Store, run: str) -> str:
     part = account.book.parts.get(run)
     private.delete(private_folder(run))
     if part is None:
-        return f"Run {run} held nothing."
+        store.delete(f"runs/{run}")  # or it could still be resumed
+        return f"Run {run} held nothing; it is gone."
     account.close(run, None)
     freed, spent = part.ledger.left, part.ledger.spent
     return f"Run {run} is abandoned: rho {float(freed):.6g} is free again, rho {float(spent):.6g} stays spent."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -98,13 +99,14 @@ def unpack(data: bytes, domain: Domain) -> Fitted:
     """
     try:
         return _restore(unpack_arrays(data), domain)
-    except (ValidationError, KeyError, ValueError, PPSynError) as error:
+    except (ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError) as error:
         problem = f"Expected a fitted model of this table: {type(error).__name__}."
     raise ConfigError(problem)
 
 
 def _restore(arrays: Arrays, domain: Domain) -> Fitted:
     document = _Document.model_validate_json(arrays[_DOCUMENT].tobytes())
+    _check_arrays(arrays, document, domain)
     measurements = tuple(
         Measurement(
             m.clique,
@@ -124,6 +126,21 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
     return Fitted(measurements, rounds, calibrated(domain, potentials, document.total, document.step), document.notes)
 
 
+def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
+    """Refuse arrays that are missing, too many, or of another shape or type than was packed."""
+    expected: dict[str, tuple[type[np.generic], int]] = {_DOCUMENT: (np.uint8, arrays[_DOCUMENT].size)}
+    for i, m in enumerate(document.measurements):
+        expected[f"groups{i}"] = (np.int32, domain.size(domain.clique(m.clique)))
+        expected[f"counts{i}"] = (np.int64, m.groups)
+        if m.deviation is not None:
+            expected[f"denoised{i}"] = (np.float64, m.groups)
+    for i, clique in enumerate(document.potentials):
+        expected[f"potentials{i}"] = (np.float64, domain.size(domain.clique(clique)))
+    found = {name: (array.dtype.type, array.size) for name, array in arrays.items()}
+    if found != expected:
+        raise ValueError("other arrays than were packed")
+
+
 def pack_arrays(arrays: Arrays) -> bytes:
     """Arrays as an npz file, without pickle."""
     buffer = io.BytesIO()
@@ -138,8 +155,11 @@ def unpack_arrays(data: bytes) -> dict[str, NDArray[np.generic]]:
         ValueError: If it is not one.
     """
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (BadZipFile, OSError, EOFError) as error:
+        with NpzFile(io.BytesIO(data), allow_pickle=False) as arrays:
+            names = arrays.files
+            if len(set(names)) == len(names):
+                return {name: arrays[name] for name in names}
+            problem = "an array twice"
+    except (BadZipFile, OSError, EOFError, RuntimeError, MemoryError) as error:  # NotImplementedError is a RuntimeError
         problem = f"not an npz file ({type(error).__name__})"
     raise ValueError(problem)

@@ -36,7 +36,7 @@ class Budget(FrozenModel):
     """An amount of privacy: (epsilon, delta), or rho of zero-concentrated differential privacy."""
 
     epsilon: Positive | None = None
-    delta: Annotated[Finite, Field(gt=0, lt=1)] | None = None
+    delta: Annotated[Finite, Field(gt=0, lt=0.5)] | None = None
     rho: Positive | None = None
 
     @model_validator(mode="after")

@@ -51,7 +51,13 @@ def parse_yaml(text: str) -> object:
     Raises:
         yaml.YAMLError: If it is not YAML, or a key is repeated, or a number is not in plain decimal digits.
     """
-    return yaml.load(text, _StrictLoader)
+    try:
+        return yaml.load(text, _StrictLoader)
+    except ValueError as error:
+        problem = str(error)
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:  # PyYAML's constructors, of odd tags
+        problem = f"it cannot be read ({type(error).__name__})"
+    raise yaml.YAMLError(problem)
 
 
 def read_yaml(path: Path) -> object:
@@ -73,8 +79,8 @@ def read_yaml(path: Path) -> object:
     raise SchemaFileError(path, [problem])
 
 
-def rule_of(fault: ErrorDetails) -> str:
-    """What a fault of a model comes down to, in a sentence."""
+def rule_of(fault: ErrorDetails, *, is_secret: bool = False) -> str:
+    """What a fault of a model comes down to, in a sentence; without the value where that may hold a password."""
     match fault["type"]:
         case "missing":
             return "Expected this field to be given."
@@ -85,4 +91,4 @@ def rule_of(fault: ErrorDetails) -> str:
         case "value_error":
             return str(fault.get("ctx", {})["error"])
         case _:
-            return f"{fault['msg']}, got {fault['input']!r}."
+            return f"{fault['msg']}." if is_secret else f"{fault['msg']}, got {fault['input']!r}."

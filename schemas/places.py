@@ -30,13 +30,13 @@ class Place(FrozenModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.is_s3 and not _S3.fullmatch(self.url):
-            raise ValueError(f"Expected url={self.url} to be of the form s3://bucket/prefix.")
+            raise ValueError("Expected an address of the form s3://bucket/prefix.")
         if self.endpoint is not None and not re.fullmatch(r"https?://[^\s@]+", self.endpoint):
             raise ValueError("Expected endpoint to be an http or https address without a user.")
         if self.endpoint is not None and not self.is_s3:
             raise ValueError("Expected an endpoint with an s3:// address only.")
         if "://" in self.url and not (self.is_s3 or self.is_memory):
-            raise ValueError(f"Expected url={self.url} to be a path, s3:// or memory://.")
+            raise ValueError("Expected an address to be a path, s3:// or memory://.")
         return self
 
     @property

@@ -16,7 +16,7 @@ from schemas.places import Place
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
 """Lower-case letters and digits, with single hyphens and underscores between them."""
 
-_PASSWORD = re.compile(r"://[^/@\s]*:(?P<password>[^/@\s]*)@")
+_PASSWORD = re.compile(r"://[^/@:]*:(?P<password>.*)@|[?&]\w*(password|passwd|pwd)=(?P<value>[^&]*)", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 
 
@@ -58,8 +58,9 @@ class SqlSource(FrozenModel):
     def _check(self) -> Self:
         if not self.url.startswith(("postgresql://", "sqlite:///")):
             raise ValueError("Expected url to start with postgresql:// or sqlite:///.")
-        found = _PASSWORD.search(self.url)
-        if found and not _VARIABLE.fullmatch(found["password"]):
+        if self.url.startswith("postgresql://") and not all(
+            _VARIABLE.fullmatch(found["password"] or found["value"] or "") for found in _PASSWORD.finditer(self.url)
+        ):
             raise ValueError("Expected no password in url: write ${NAME} and put it into the environment.")
         return self
 
@@ -154,7 +155,10 @@ def load_release(path: Path | str, settings: Sequence[str] = ()) -> ReleaseConfi
     try:
         return ReleaseConfig.model_validate(document).seen_from(path.resolve().parent)
     except ValidationError as error:
-        problems = [f"{_field(fault['loc'])}: {rule_of(fault)}" for fault in error.errors()]
+        problems = [
+            f"{_field(fault['loc'])}: {rule_of(fault, is_secret=fault['loc'][:1] in _ADDRESSES)}"
+            for fault in error.errors()
+        ]
     raise SchemaFileError(path, problems)
 
 
@@ -162,7 +166,8 @@ def _apply(document: dict[str, object], setting: str, path: Path) -> None:
     name, is_given, text = setting.partition("=")
     *above, last = name.strip().split(".")
     if not is_given or not all((*above, last)):
-        raise SchemaFileError(path, [f"Expected a setting of the form field.field=value, got {setting!r}."])
+        told = " ".join(name.split()[:1])
+        raise SchemaFileError(path, [f"Expected a setting of the form field.field=value, got {told!r}."])
     for step in above:
         inner = document.setdefault(step, {})
         if not isinstance(inner, dict):
@@ -184,3 +189,5 @@ def _field(location: tuple[int | str, ...]) -> str:
 
 
 _KINDS = ("csv", "parquet", "sql")
+_ADDRESSES = (("source",), ("stores",))
+"""Parts of a file that a password may have been written into by mistake."""

@@ -1,13 +1,15 @@
 """What Prefect may do with a task, by the colour of what it handles. A task is a name, a policy, one call."""
 
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypedDict, TypeVar
 
 from prefect.cache_policies import NO_CACHE, CachePolicy
+from prefect.exceptions import ExternalSignal, PrefectSignal
 
-from ppsyn.errors import InvariantError, PPSynError, StoreError
+from ppsyn.errors import InvariantError, PPSynError
 from ppsyn.runs.records import private_folder
 from ppsyn.storage import open_store
 from schemas.run import RunRef
@@ -31,6 +33,9 @@ PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints":
 FREE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
 """Works on released values. It may be repeated, and a resumed run repeats it."""
 
+_SIGNALS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, ExternalSignal, PrefectSignal)
+"""What ends a task from outside, and has no text of its own."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -47,11 +52,9 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
         try:
             return function(ref, *args, **kwargs)
         except PPSynError as error:
-            failure: PPSynError = error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001  # whatever it is, its text must not get out
-            if (signal := _signal_in(error)) is not None:
-                raise signal from None
-            failure = InvariantError(
+            failure: BaseException = error.with_traceback(None)
+        except BaseException as error:  # noqa: BLE001  # whatever it is, its text must not get out; a panic is no Exception
+            failure = _signal_in(error) or InvariantError(
                 f"{type(error).__name__} in {function.__name__}; its text may be private and is in {_keep(ref, error)}."
             )
         failure.__cause__ = failure.__context__ = None
@@ -62,17 +65,21 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
 
 def _signal_in(error: BaseException | None) -> BaseException | None:
     """The interrupt that an error stands for: compiled code turns one that meets it into a SystemError."""
-    while isinstance(error, Exception):
+    met: list[BaseException] = []
+    while error is not None and error not in met:
+        if isinstance(error, _SIGNALS):
+            return error
+        met.append(error)
         error = error.__cause__ or error.__context__
-    return error
+    return None
 
 
-def _keep(ref: RunRef, error: Exception) -> str:
+def _keep(ref: RunRef, error: BaseException) -> str:
     """Write the error where private things are; returns where."""
     key = f"{private_folder(ref.run)}/failure.txt"
     try:
         store = open_store(ref.private)
-        store.put(key, "".join(traceback.format_exception(error)).encode())
-    except StoreError:
+        store.put(key, "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
+    except Exception:  # noqa: BLE001  # whatever it is, it would carry the error along
         return "no file, because the private store failed too"
     return store.url(key)

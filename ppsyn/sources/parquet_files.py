@@ -45,8 +45,10 @@ def check_ids(fragment: Fragment, person_column: str) -> None:
 def _footer(fragment: Fragment) -> pa.Schema:
     try:
         with fragment.opened() as file, parquet.ParquetFile(file) as opened_file:
-            return opened_file.schema_arrow
-    except (*UNREADABLE, pa.ArrowException):
+            schema = opened_file.schema_arrow
+            _ = schema.names  # one that is not UTF-8 is found out here
+            return schema
+    except (*UNREADABLE, pa.ArrowException, ValueError):
         problem = parquet_rule(fragment)
     raise SourceError(problem)
 

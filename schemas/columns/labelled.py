@@ -74,10 +74,9 @@ class CategoricalColumn(Labelled[Label]):
     @override
     def dtypes(self) -> tuple[str, ...]:
         numbers = [label for label in self.labels if isinstance(label, int)]
-        return (
-            *(whole_dtypes(min(numbers), max(numbers), nullable=self.nullable) if numbers else ("str",)),
-            "category",
-        )
+        if numbers:  # Parquet has no categories of whole numbers
+            return whole_dtypes(min(numbers), max(numbers), nullable=self.nullable)
+        return ("str", "category")
 
     @property
     @override

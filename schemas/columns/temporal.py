@@ -144,4 +144,4 @@ class DatetimeColumn(_Temporal[Moment]):
 
 def _ticks(intervals: Intervals, microseconds: int) -> tuple[str, ...]:
     reach = max(-int(intervals.starts[0]), int(intervals.ends[-1]) + 1) * microseconds
-    return ("us", "ms", "s", "ns") if reach <= _NANOSECOND_REACH else ("us", "ms", "s")
+    return ("us", "ms", "ns") if reach <= _NANOSECOND_REACH else ("us", "ms")  # Parquet has no seconds
