@@ -18,7 +18,7 @@ SCHEMA = TableSchema.model_validate(
         "name": "t",
         "columns": [
             {"name": "job", "kind": "categorical", "values": ["cook", "nurse"], "outside": "refuse"},
-            {"name": "grade", "kind": "categorical", "values": [1, 2], "nullable": True, "dtype": "category"},
+            {"name": "grade", "kind": "categorical", "values": ["a", "b"], "nullable": True, "dtype": "category"},
             {"name": "old", "kind": "boolean", "other": False},
             {"name": "age", "kind": "integer", "lower": 17, "upper": 90},
             {"name": "share", "kind": "real", "lower": 0, "upper": 1, "bins": 4, "nullable": True},

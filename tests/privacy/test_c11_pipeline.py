@@ -1,0 +1,374 @@
+"""Claim C11: what the pipeline keeps outside the private store, and what it tells Prefect, is public or released."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import signal
+import string
+import traceback
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Any, Never, get_type_hints
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+from prefect import Flow, Task
+from prefect.cache_policies import NO_CACHE
+from prefect.exceptions import Abort, Pause, TerminationSignal
+from private_tables import csv_bytes
+from pyarrow import parquet
+
+import flows
+import ppsyn.errors
+import tasks
+from ppsyn.errors import InvariantError, PPSynError
+from ppsyn.ingest import ingest
+from ppsyn.runs.records import private_folder
+from ppsyn.storage import open_store
+from schemas.config import PersonUnit
+from schemas.places import Place
+from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source
+from schemas.run import RunRef
+from schemas.table import TableSchema
+from tasks.policies import sealed
+
+CANARY = "canary7f3a91"
+PUBLIC = {RunRef, ReleaseConfig, TableSchema, int, str}
+"""What a task may be told: Prefect may show it to anyone."""
+
+
+def modules(package: Any) -> Iterator[Any]:  # noqa: ANN401  a module
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+TASKS = {value.name: value for module in modules(tasks) for value in vars(module).values() if isinstance(value, Task)}
+FLOWS = {value.name: value for module in modules(flows) for value in vars(module).values() if isinstance(value, Flow)}
+
+each_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+
+
+def memory() -> Place:
+    return Place(url=f"memory://{uuid4().hex}")
+
+
+def a_run() -> RunRef:
+    return RunRef(run="20310203-040506-0a1b2c3d", dataset="people", root=memory(), private=memory(), releases=memory())
+
+
+def test_c11_there_are_tasks_and_a_flow_to_look_at() -> None:
+    assert {"check inputs", "ingest", "select", "measure", "fit", "checkpoint", "publish"} <= set(TASKS)
+    assert set(FLOWS) == {"release"}
+
+
+@each_task
+def test_c11_prefect_keeps_and_repeats_nothing_of_a_task(task: Task[..., object]) -> None:
+    assert task.persist_result is False
+    assert task.cache_policy == NO_CACHE
+    assert (task.cache_key_fn, task.result_storage, task.result_storage_key) == (None, None, None)
+    assert (task.retries, task.retry_condition_fn) == (0, None)
+    assert task.log_prints is False
+
+
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
+def test_c11_prefect_keeps_nothing_of_a_flow(flow: Flow[..., object]) -> None:
+    assert flow.persist_result is False
+    assert flow.log_prints is False
+    assert flow.retries == 0
+    assert {hint for name, hint in get_type_hints(flow.fn).items() if name != "return"} <= {
+        str,
+        str | None,
+        tuple[str, ...],
+    }
+    assert get_type_hints(flow.fn)["return"] is str
+
+
+@each_task
+def test_c11_a_task_is_told_what_is_public_and_returns_a_count_or_an_address(task: Task[..., object]) -> None:
+    hints = get_type_hints(inspect.unwrap(task.fn))
+    assert hints.pop("return") in {NoneType, int, str}
+    assert set(hints) == set(inspect.signature(task.fn).parameters)
+    assert set(hints.values()) <= PUBLIC
+
+
+@each_task
+def test_c11_the_name_of_a_task_run_is_made_of_dataset_run_and_round(task: Task[..., object]) -> None:
+    assert isinstance(task.task_run_name, str)
+    fields = {field for _, field, _, _ in string.Formatter().parse(task.task_run_name) if field}
+    assert {"ref.dataset", "ref.run"} <= fields <= {"ref.dataset", "ref.run", "number"}
+
+
+@each_task
+def test_c11_every_task_is_sealed(task: Task[..., object]) -> None:
+    assert task.fn.__code__ is sealed(lambda ref: ref).__code__
+
+
+def test_c11_what_a_task_is_told_is_json() -> None:
+    ref = a_run()
+    assert RunRef.model_validate(json.loads(ref.model_dump_json())) == ref
+
+
+any_text = st.text(st.characters() | st.sampled_from("\ud800\udc80\udfff"), max_size=20)
+"""With lone surrogates, which have no bytes in UTF-8."""
+
+
+class Panic(BaseException):
+    """As the panic of a library in Rust is raised: `pyo3_runtime.PanicException` is no Exception."""
+
+
+FOREIGN: list[Callable[[str], BaseException]] = [
+    *(ValueError, KeyError, OSError, RuntimeError, TypeError, MemoryError, AssertionError, StopIteration, LookupError),
+    *(pa.ArrowInvalid, pa.ArrowKeyError),
+    lambda text: ExceptionGroup(text, [ValueError(text)]),
+    lambda text: UnicodeDecodeError("utf-8", text.encode("utf-8", "surrogatepass"), 0, 1, text),
+    lambda text: FileNotFoundError(2, text, text),
+]
+
+texts = st.tuples(any_text, any_text).map(CANARY.join)
+foreign = st.builds(lambda make, text: make(text), st.sampled_from(FOREIGN), texts)
+panics = st.builds(Panic, texts)
+own = st.sampled_from(
+    [kind for kind in vars(ppsyn.errors).values() if inspect.isclass(kind) and issubclass(kind, PPSynError)]
+).filter(lambda kind: kind.__init__ is Exception.__init__)
+
+
+@st.composite
+def chains(draw: st.DrawFn, first: st.SearchStrategy[BaseException]) -> BaseException:
+    """An error with notes, raised from or while handling others."""
+    error = draw(first)
+    cause, context = draw(st.none() | foreign | panics), draw(st.none() | foreign | panics)
+    if cause is not None:
+        cause.__context__ = draw(st.none() | foreign)
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+def raised_by(error: BaseException, ref: RunRef) -> BaseException:
+    """What comes out of a sealed function that raises `error`."""
+
+    @sealed
+    def encode(ref: RunRef) -> Never:
+        raise error
+
+    with pytest.raises(BaseException) as raised:  # noqa: PT011  that is what is tested
+        encode(ref)
+    return raised.value
+
+
+def told(error: BaseException) -> str:
+    """All that a logger, a state or a debugger could show of an error and of those behind it."""
+    seen, met, todo = list[str](), set[int](), [error]
+    while todo:
+        each = todo.pop()
+        met.add(id(each))
+        seen += [*traceback.format_exception(each), repr(each), repr(each.args), repr(vars(each))]
+        todo += [
+            behind for behind in (each.__cause__, each.__context__) if behind is not None and id(behind) not in met
+        ]
+    return "".join(seen)
+
+
+@given(chains(foreign), st.none() | texts)
+@example(ValueError(f"{CANARY}\udc80"), None)  # text that has no bytes in UTF-8
+def test_c11_no_text_of_a_foreign_error_gets_out(error: BaseException, note: str | None) -> None:
+    if note is not None:
+        error.add_note(note)
+    found = raised_by(error, a_run())
+    assert isinstance(found, InvariantError)
+    assert CANARY not in told(found)
+    assert type(error).__name__ in str(found)
+
+
+@given(chains(panics))
+def test_c11_no_text_of_a_panic_gets_out(error: BaseException) -> None:
+    found = raised_by(error, a_run())
+    assert isinstance(found, InvariantError)
+    assert CANARY not in told(found)
+
+
+SIGNALS = [KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, Abort, Pause]
+
+
+@given(st.sampled_from(SIGNALS), st.data())
+def test_c11_an_interrupt_gets_out_and_carries_nothing_along(kind: type[BaseException], data: st.DataObject) -> None:
+    found = raised_by(data.draw(chains(st.builds(kind))), a_run())
+    assert type(found) is kind
+    assert CANARY not in told(found)
+
+
+@given(foreign)
+def test_c11_an_interrupt_that_compiled_code_made_an_error_of_is_one_again(error: BaseException) -> None:
+    error.__cause__ = TerminationSignal(15)
+    found = raised_by(error, a_run())
+    assert type(found) is TerminationSignal
+    assert CANARY not in told(found)
+
+
+@pytest.fixture
+def five_seconds() -> Iterator[None]:
+    """A test that goes on for longer is interrupted."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("It goes round for ever."))
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("five_seconds")
+def test_c11_an_error_that_is_raised_again_from_its_own_consequence_is_sealed_too() -> None:
+    """Each of the two is behind the other, so that whoever follows the chain goes round."""
+    first, second = ValueError(CANARY), KeyError(CANARY)
+    first.__cause__, second.__context__ = second, first
+    found = raised_by(first, a_run())
+    assert isinstance(found, InvariantError)
+    assert CANARY not in told(found)
+
+
+@given(chains(foreign))
+def test_c11_the_details_of_a_foreign_error_are_in_the_private_store_alone(error: BaseException) -> None:
+    ref = a_run()
+    found = raised_by(error, ref)
+    private = open_store(ref.private)
+    (key,) = private.keys()
+    assert key == f"{private_folder(ref.run)}/failure.txt"
+    assert CANARY.encode() in private.get(key)
+    assert private.url(key) in str(found)
+    assert open_store(ref.root).keys() + open_store(ref.releases).keys() == []
+
+
+@given(chains(foreign))
+def test_c11_nothing_gets_out_if_the_private_store_fails_too(error: BaseException) -> None:
+    nowhere = Place(url="s3://nobody/has-keys", credentials="PPSYN_TEST_NO_SUCH_KEYS")
+    found = raised_by(error, a_run().model_copy(update={"private": nowhere}))
+    assert isinstance(found, InvariantError)
+    assert CANARY not in told(found)
+    assert "the private store failed too" in str(found)
+
+
+@given(own, st.data())
+def test_c11_our_own_errors_pass_without_what_led_to_them(kind: type[PPSynError], data: st.DataObject) -> None:
+    error = data.draw(chains(st.builds(kind, st.just("Expected something public."))))
+    ref = a_run()
+    found = raised_by(error, ref)
+    assert found is error
+    assert str(found) == "Expected something public."
+    assert CANARY not in told(found)
+    assert open_store(ref.private).keys() == []
+
+
+SCHEMA = TableSchema.model_validate(
+    {
+        "name": "people",
+        "columns": [
+            {"name": "age", "kind": "integer", "lower": 0, "upper": 99, "outside": "refuse"},
+            {"name": "job", "kind": "categorical", "values": ["cook", "nurse"], "outside": "refuse"},
+            {"name": "born", "kind": "date", "lower": "1950-01-01", "upper": "1999-12-31", "unit": "year"},
+            {"name": "pay", "kind": "real", "lower": 0.0, "upper": 9.0, "bins": 3, "nullable": True},
+        ],
+        "excluded": ["who", "note"],
+    }
+)
+NAMES = ("age", "job", "born", "pay", "who", "note")
+NUMBER = "7193864205317"
+"""A canary that is read as a number."""
+
+PLAIN = (("31", "58"), ("cook", "nurse"), ("1961-02-03",), ("1.5", ""), ("a", "b"), ("",))
+canaries = st.sampled_from(
+    [
+        CANARY,
+        f"x{CANARY}y",
+        NUMBER,
+        f"-{NUMBER}.5",
+        f"{CANARY},",
+        f'{CANARY}"',
+        f"{CANARY}\n",
+        f"{CANARY}\x00",
+        f"é{CANARY}",
+    ]
+)
+fields = st.tuples(*(st.sampled_from(values) | canaries for values in PLAIN))
+tables = st.lists(fields, min_size=1, max_size=4)
+persons = st.sampled_from([None, None, PersonUnit(column="who", max_rows=1), PersonUnit(column="job", max_rows=1)])
+
+
+def assert_ingest_tells_nothing(source: Source, person: PersonUnit | None) -> None:
+    """Whatever happens is foreseen, what is said of it has no canary, and none is kept."""
+    ref = a_run()
+    error = _error_of(source, person, ref)
+    event(type(error).__name__)
+    assert error is None or (isinstance(error, PPSynError) and not isinstance(error, InvariantError))
+    assert error is None or (CANARY not in told(error) and NUMBER not in told(error))
+    kept = open_store(ref.private)
+    assert [key for key in kept.keys("") if CANARY.encode() in kept.get(key) or NUMBER.encode() in kept.get(key)] == []
+
+
+def _error_of(source: Source, person: PersonUnit | None, ref: RunRef) -> Exception | None:
+    try:
+        ingest(source, SCHEMA, person, open_store(ref.private), private_folder(ref.run))
+    except Exception as error:  # noqa: BLE001  whichever it is
+        return error
+    return None
+
+
+def csv_at(data: bytes) -> CsvSource:
+    place = memory()
+    open_store(place).put("table.csv", data)
+    return CsvSource(kind="csv", path=place, batch_rows=2)
+
+
+quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+damages = st.sampled_from([b"", b"", b"", None, b'"', b"\xff", b"\n", b",", b"\r"])
+"""A byte too many, or None for a file without a header."""
+
+
+@quick
+@given(tables, persons, st.booleans(), st.integers(0, 400), damages)
+def test_c11_an_error_about_a_csv_file_tells_nothing_of_it(
+    table: list[tuple[str, ...]], person: PersonUnit | None, quoted: bool, at: int, damage: bytes | None
+) -> None:
+    """Canaries without quotes break rows."""
+    rows = [dict(zip(NAMES, row, strict=True)) for row in table]
+    data = csv_bytes(rows, NAMES) if quoted else "".join(f"{','.join(row)}\n" for row in [NAMES, *table]).encode()
+    header, body = data.split(b"\n", 1)
+    whole = body if damage is None else header + b"\n" + body[:at] + damage + body[at:]
+    assert_ingest_tells_nothing(csv_at(whole), person)
+
+
+def _array(values: list[str], kind: str) -> pa.Array:
+    match kind:
+        case "text":
+            return pa.array(values)
+        case "bytes":
+            return pa.array([value.encode() for value in values])
+        case "list":
+            return pa.array([[value] for value in values])
+        case "dictionary":
+            return pa.array(values).dictionary_encode()
+        case "number":
+            return pa.array([int(NUMBER)] * len(values))
+        case _:
+            return pa.array([{CANARY: value} for value in values])
+
+
+kinds = st.sampled_from(["text", "bytes", "list", "dictionary", "number", "struct"])
+
+
+@quick
+@given(tables, persons, st.tuples(*[kinds] * len(NAMES)), st.integers(0, 2000), st.binary(max_size=4))
+def test_c11_an_error_about_a_parquet_file_tells_nothing_of_it(
+    table: list[tuple[str, ...]], person: PersonUnit | None, types: tuple[str, ...], at: int, damage: bytes
+) -> None:
+    columns = {name: _array([row[i] for row in table], types[i]) for i, name in enumerate(NAMES)}
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), sink, compression="none")
+    data = sink.getvalue().to_pybytes()
+    place = memory()
+    open_store(place).put("table.parquet", data[:at] + damage + data[at + len(damage) :])
+    assert_ingest_tells_nothing(ParquetSource(kind="parquet", path=place, batch_rows=2), person)
