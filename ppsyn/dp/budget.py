@@ -22,6 +22,8 @@ _SMALLEST_EPSILON = 1e-6
 """Below, rounding errors of the bound come near the margin."""
 _MARGIN = 1e-10
 """Relative margin that covers the floating-point error of the bound."""
+_ABSOLUTE_MARGIN = 1e-13
+"""The same where epsilon is so small that a share of it is less than the error."""
 
 
 def log_delta(rho: float, epsilon: float) -> float:
@@ -92,4 +94,4 @@ def epsilon_from(rho: Fraction, delta: float) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if log_delta(spent, middle) <= math.log(delta) else (middle, high)
-    return high * (1 + _MARGIN)
+    return high * (1 + _MARGIN) + _ABSOLUTE_MARGIN

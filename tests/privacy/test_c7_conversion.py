@@ -66,7 +66,7 @@ def test_c7_the_epsilon_of_a_budget_keeps_the_bound_when_computed_with_fifty_dig
 @given(epsilons, deltas)
 @settings(deadline=None, max_examples=40)
 def test_c7_there_and_back_gives_no_larger_epsilon_and_hardly_a_smaller_one(epsilon: float, delta: float) -> None:
-    assert epsilon * (1 - 1e-6) <= epsilon_from(rho_from(epsilon, delta), delta) <= epsilon * (1 + 1e-6)
+    assert epsilon * (1 - 1e-6) - 1e-10 <= epsilon_from(rho_from(epsilon, delta), delta) <= epsilon * (1 + 1e-6)
 
 
 @given(epsilons, deltas)

@@ -137,9 +137,13 @@ def test_a_folder_is_not_moved_over_another(tmp_path: Path) -> None:
     store = open_store(Place(url=str(tmp_path)))
     store.put("staging/manifest.json", b"new")
     store.put("target/manifest.json", b"old")
+    store.move_folder("staging", "target", "manifest.json")
+    assert store.get("target/manifest.json") == b"old"
+    store.delete("target")
+    store.put("target/other", b"half a folder of someone else's")
     with pytest.raises(StoreError):
         store.move_folder("staging", "target", "manifest.json")
-    assert store.get("target/manifest.json") == b"old"
+    assert store.get("target/other") == b"half a folder of someone else's"
 
 
 def test_what_a_killed_writer_left_in_a_folder_is_deleted_with_it(tmp_path: Path) -> None:
