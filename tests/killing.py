@@ -413,9 +413,9 @@ SCENES = (
     Scene("drawn, not kept: measurement", "answer", 7, is_s3=True, is_slow=True),
     Scene("rows made, file not closed", "rows", 1, is_s3=True, is_slow=True),
     Scene("before the folder is moved", "move", 1, is_s3=True, is_slow=True),
-    Scene("between the copies of the folder", "copy", 4, is_s3=True),
+    Scene("between the copies of the folder", "copy", 4, is_s3=True, is_slow=True),
     Scene("before the manifest is copied", "copy", 8, is_s3=True),
-    Scene("all copied, staging not removed", "copied", 8, is_s3=True),
+    Scene("all copied, staging not removed", "copied", 8, is_s3=True, is_slow=True),
     Scene("moved, account not closed", "close", 1, is_s3=True),
 )
 

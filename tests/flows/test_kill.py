@@ -91,6 +91,7 @@ def test_a_finished_run_that_is_resumed_again_changes_nothing_and_says_where_the
     assert f"released  out/releases/{DATASET}/{run_of(first)}\n" in again.stdout
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_run_does_not_make_it_the_latest_again(stage: Stage) -> None:
     file = str(stage.write(privacy={"epsilon": 1.0}))
     older, newer = (run_of(stage.start("release", file).wait()) for _ in range(2))

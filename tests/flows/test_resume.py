@@ -191,6 +191,7 @@ def test_a_process_that_was_overtaken_after_its_draw_throws_the_answer_away(stag
     assert objects(stage.root) == before
 
 
+@pytest.mark.slow
 def test_two_processes_that_publish_the_same_run_leave_it_whole_or_to_be_resumed(stage: Stage) -> None:
     file = str(stage.write())
     first = stage.start("release", file, point="move-stop")
@@ -205,6 +206,7 @@ def test_two_processes_that_publish_the_same_run_leave_it_whole_or_to_be_resumed
     assert look(stage.root, run).leftovers == ()
 
 
+@pytest.mark.slow
 def test_a_slow_publisher_does_not_spoil_what_another_has_published_in_a_bucket(stage: Stage, s3: Place) -> None:
     stage = Stage(stage.starter, stage.folder, s3)
     file = str(stage.write())

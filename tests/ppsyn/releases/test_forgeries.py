@@ -376,6 +376,7 @@ def test_a_manifest_that_leaves_a_file_out_is_found(folder: Path) -> None:
     assert VALIDATION in problems(folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(FILES), share=st.floats(0, 1, exclude_max=True), pattern=st.integers(1, 255))
 def test_damage_under_a_new_seal_is_told_and_the_account_finds_it(

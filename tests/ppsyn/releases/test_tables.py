@@ -311,6 +311,7 @@ print(rows, peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_many_blocks_are_written_in_the_memory_of_a_few(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _MANY_BLOCKS, str(tmp_path / "rows.parquet")]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout

@@ -83,6 +83,7 @@ def test_more_objects_than_a_listing_shows_at_once_are_listed_and_deleted() -> N
     assert store.keys() == []
 
 
+@pytest.mark.slow
 def test_more_objects_than_a_bucket_lists_at_once_are_listed_and_deleted(s3: Place) -> None:
     store = open_store(s3)
     for number in range(1005):
