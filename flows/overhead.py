@@ -4,6 +4,7 @@ python -m flows.overhead examples/adult/release.yaml --repeats 3
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -16,15 +17,18 @@ from pathlib import Path
 from schemas.release import load_release
 
 _BARE = """
+import json
 import sys
 import pandas as pd
 import ppsyn
-source, schema, epsilon, delta, out = sys.argv[1:]
-release = ppsyn.synthesize(pd.read_parquet(source), schema, epsilon=float(epsilon), delta=float(delta), progress=False)
+source, schema, settings, out = sys.argv[1:]
+release = ppsyn.synthesize(pd.read_parquet(source), schema, progress=False, **json.loads(settings))
 ppsyn.save(release, out + "/synthesis")
 release.table.to_parquet(out + "/synthetic.parquet", index=False)
-print(len(release.rounds))
 """
+
+_SAME_ROUNDS = "algorithm.eta=0.000001"
+"""Noise never halves, so that every run has as many rounds."""
 
 
 def main() -> None:
@@ -46,12 +50,12 @@ def main() -> None:
 def _pair(file: str, folder: Path, home: Path) -> tuple[float, float]:
     """Seconds of the release by the library and by the pipeline."""
     folder.mkdir()
-    config = load_release(file)
+    config = load_release(file, [_SAME_ROUNDS])
     source = config.source.path.url if config.source.kind == "parquet" else sys.exit("Expected a Parquet source.")
-    budget = [str(config.privacy.epsilon), str(config.privacy.delta)]
-    bare = _seconds([sys.executable, "-c", _BARE, source, config.table, *budget, str(folder)], {})
+    settings = {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta, **config.method.model_dump()}
+    bare = _seconds([sys.executable, "-c", _BARE, source, config.table, json.dumps(settings), str(folder)], {})
     command = [str(Path(sys.executable).parent / "ppsyn"), "release", file, "--set", f"stores.root={folder / 'stores'}"]
-    return bare, _seconds([*command, "--quiet"], {"PREFECT_HOME": str(home)})
+    return bare, _seconds([*command, "--set", _SAME_ROUNDS, "--quiet"], {"PREFECT_HOME": str(home)})
 
 
 def _seconds(command: Sequence[str], variables: dict[str, str]) -> float:
