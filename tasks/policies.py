@@ -33,8 +33,8 @@ PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints":
 FREE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
 """Works on released values. It may be repeated, and a resumed run repeats it."""
 
-_SIGNALS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, ExternalSignal, PrefectSignal)
-"""What ends a task from outside, and has no text of its own."""
+_SIGNALS = (KeyboardInterrupt, CancelledError, ExternalSignal, PrefectSignal)
+"""What ends a task from outside. An exit from inside is none: it may carry a text."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import BudgetExceededError, PPSynError
 from ppsyn.packing import pack
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, SEAL, SYNTHETIC, VALIDATION
-from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation
+from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation, seal_of
 from ppsyn.releases.publish import file_digest, guarantee_of
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
@@ -100,20 +100,18 @@ def _hint(manifest: Manifest) -> str:
     """Where the bits may come from, if the code or the processor is another."""
     made, here = manifest.code, code_version()
     differs = [
-        name for name in ("ppsyn", "source", "python", "libraries", "machine") if _of(made, name) != _of(here, name)
+        name
+        for name in ("ppsyn", "source", "python", "libraries", "machine")
+        if getattr(made, name) != getattr(here, name)
     ]
     if not differs:
         return ""
     return f" It was made by other {', '.join(differs)} ({made.ppsyn} on {made.machine}); repeat the audit there."
 
 
-def _of(code: object, name: str) -> object:
-    return getattr(code, name)
-
-
 def _check_seal(store: Store) -> None:
     digest = hashlib.sha256(store.get(MANIFEST)).hexdigest()
-    if store.get(SEAL) != f"{digest}  {MANIFEST}\n".encode():
+    if store.get(SEAL) != seal_of(digest):
         raise _Fault(f"{MANIFEST} and {SEAL} do not belong together: one of them was changed.")
     read_manifest(store)
 

@@ -191,7 +191,14 @@ def test_c11_no_text_of_a_panic_gets_out(error: BaseException) -> None:
     assert CANARY not in told(found)
 
 
-SIGNALS = [KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, Abort, Pause]
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit])
+def test_c11_no_text_of_an_exit_from_inside_gets_out(kind: type[BaseException]) -> None:
+    found = raised_by(kind(CANARY), a_run())
+    assert isinstance(found, InvariantError)
+    assert CANARY not in told(found)
+
+
+SIGNALS = [KeyboardInterrupt, CancelledError, Abort, Pause]
 
 
 @given(st.sampled_from(SIGNALS), st.data())
