@@ -23,6 +23,7 @@ from ppsyn.releases.layout import (
     release_folder,
     staging_folder,
 )
+from ppsyn.releases.opened import seal_of
 from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.records import private_folder
@@ -103,7 +104,7 @@ def stage_records(run: Run) -> None:
     data = run.settle_manifest(manifest.to_bytes())
     if Manifest.model_validate_json(data).files != manifest.files:
         raise RunError(f"Another process made other files of run {run.ref.run}; nothing was published.")
-    run.releases.put(f"{folder}/{SEAL}", f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n".encode())
+    run.releases.put(f"{folder}/{SEAL}", seal_of(hashlib.sha256(data).hexdigest()))
     run.releases.put(f"{folder}/{MANIFEST}", data)
 
 

@@ -10,6 +10,8 @@ import pandas as pd
 import pyarrow as pa
 from typing_extensions import override
 
+from ppsyn.errors import SourceError
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Batch:
@@ -40,3 +42,20 @@ def regroup(blocks: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
             count += block.num_rows - start
     if held:
         yield pa.Table.from_batches(held)
+
+
+def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...], rule: str) -> Iterator[pd.DataFrame]:
+    """The same frames; of an error of these kinds the rule alone is told, because its text may quote a row.
+
+    Raises:
+        SourceError: With the rule.
+    """
+    while True:
+        try:
+            frame = next(frames, None)
+        except broken:
+            break
+        if frame is None:
+            return
+        yield frame
+    raise SourceError(rule)

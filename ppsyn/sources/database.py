@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ppsyn.errors import SourceError
+from ppsyn.sources.batches import guarded
 from ppsyn.sources.lenient import read_any_moment
 from schemas.release import SqlSource
 
@@ -60,16 +61,8 @@ def query_frames(source: SqlSource, names: Sequence[str]) -> Iterator[pd.DataFra
     Raises:
         SourceError: If the query cannot be read to its end.
     """
-    frames = _frames(source, names)
-    while True:
-        try:
-            frame = next(frames, None)
-        except _BROKEN:
-            break
-        if frame is None:
-            return
-        yield frame
-    raise SourceError(f"Expected the database to answer {QUERY} to its end. Try it in a client, and see its log.")
+    rule = f"Expected the database to answer {QUERY} to its end. Try it in a client, and see its log."
+    return guarded(_frames(source, names), _BROKEN, rule)
 
 
 def _frames(source: SqlSource, names: Sequence[str]) -> Iterator[pd.DataFrame]:

@@ -9,8 +9,7 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
-from ppsyn.errors import SourceError
-from ppsyn.sources.batches import Batch
+from ppsyn.sources.batches import Batch, guarded
 from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
 from ppsyn.sources.database import QUERY, check_query, query_frames
 from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
@@ -61,7 +60,7 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
         return
     for fragment in find_fragments(source):
         _check_fragment(fragment, source, schema, person)
-        for frame in _guarded(_frames(fragment, source, names), _rule(fragment, source)):
+        for frame in guarded(_frames(fragment, source, names), _BROKEN, _rule(fragment, source)):
             yield Batch(fragment.url, frame)
 
 
@@ -94,16 +93,3 @@ def _frames(fragment: Fragment, source: _Files, names: list[str]) -> Iterator[pd
 
 def _rule(fragment: Fragment, source: _Files) -> str:
     return csv_rule(fragment) if isinstance(source, CsvSource) else parquet_rule(fragment)
-
-
-def _guarded(frames: Iterator[pd.DataFrame], rule: str) -> Iterator[pd.DataFrame]:
-    """The same frames; of an error, the rule alone is told."""
-    while True:
-        try:
-            frame = next(frames, None)
-        except _BROKEN:
-            break
-        if frame is None:
-            return
-        yield frame
-    raise SourceError(rule)
