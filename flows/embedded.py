@@ -34,6 +34,24 @@ QUIET = {
 }
 """No telemetry, no pickle, logs to the server and not to the terminal, unless the environment says otherwise."""
 
+_IDLE_SERVICES = (
+    "CANCELLATION_CLEANUP",
+    "CLEANUP_RECONCILER",
+    "FOREMAN",
+    "LATE_RUNS",
+    "PAUSE_EXPIRATIONS",
+    "REPOSSESSOR",
+    "SCHEDULER",
+    "TRIGGERS",
+)
+"""What serves schedules, workers and automations: a server that lives as long as one run has none of them."""
+
+_OWN_SERVER = {
+    "PREFECT_SERVER_UI_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "ERROR",
+    **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _IDLE_SERVICES},
+}
+
 
 @contextmanager
 def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]:
@@ -109,7 +127,7 @@ def _start(port: int, home: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "PREFECT_SERVER_UI_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "ERROR"},
+            env={**os.environ, **_OWN_SERVER},
             start_new_session=True,  # Ctrl-C is for us; the server is stopped after the run has said goodbye
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # one prctl, no locks
         )

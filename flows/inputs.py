@@ -1,5 +1,8 @@
 """The files that a release is told of, and whether they will do."""
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 
 from ppsyn.errors import SchemaError
@@ -28,8 +31,20 @@ def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:
     Raises:
         PPSynError: If it cannot: the settings, the names of the columns, or what is left in the account.
     """
-    import_module("flows.release")
-    if is_new:
-        records = import_module("ppsyn.runs.records")
-        records.check_possible(config, table)
-    import_module("great_expectations")
+    with _without_collecting():
+        import_module("flows.release")
+        if is_new:
+            records = import_module("ppsyn.runs.records")
+            records.check_possible(config, table)
+        import_module("great_expectations")
+
+
+@contextmanager
+def _without_collecting() -> Generator[None]:
+    """Look for no garbage while importing, nor ever again among what was imported: there is none, and it takes long."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

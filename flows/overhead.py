@@ -27,7 +27,7 @@ ppsyn.save(release, out + "/synthesis")
 release.table.to_parquet(out + "/synthetic.parquet", index=False)
 """
 
-_SAME_ROUNDS = "algorithm.eta=0.000001"
+_SAME_ROUNDS = "algorithm.eta=1000000"
 """Noise never halves, so that every run has as many rounds."""
 
 
