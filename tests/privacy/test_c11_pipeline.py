@@ -30,6 +30,7 @@ from ppsyn.errors import InvariantError, PPSynError
 from ppsyn.ingest import ingest
 from ppsyn.runs.records import private_folder
 from ppsyn.storage import open_store
+from schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from schemas.config import PersonUnit
 from schemas.places import Place
 from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source
@@ -38,7 +39,7 @@ from schemas.table import TableSchema
 from tasks.policies import sealed
 
 CANARY = "canary7f3a91"
-PUBLIC = {RunRef, ReleaseConfig, TableSchema, int, str}
+PUBLIC = {RunRef, ReleaseConfig, TableSchema, BenchmarkRun, int, str}
 """What a task may be told: Prefect may show it to anyone."""
 
 
@@ -63,7 +64,7 @@ def a_run() -> RunRef:
 
 def test_c11_there_are_tasks_and_a_flow_to_look_at() -> None:
     assert {"check inputs", "ingest", "select", "measure", "fit", "checkpoint", "publish"} <= set(TASKS)
-    assert set(FLOWS) == {"release"}
+    assert set(FLOWS) == {"release", "benchmark"}
 
 
 @each_task
@@ -84,6 +85,8 @@ def test_c11_prefect_keeps_nothing_of_a_flow(flow: Flow[..., object]) -> None:
         str,
         str | None,
         tuple[str, ...],
+        BenchmarkSettings,
+        int,
     }
     assert get_type_hints(flow.fn)["return"] is str
 
