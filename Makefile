@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 
-.PHONY: release test test-slow check format clean benchmark-engine benchmark-utility benchmark-generation \
+.PHONY: release test test-slow check format clean benchmark benchmark-engine benchmark-generation \
 	benchmark-pipeline
 
 release: $(VENV)/ready  ## release the bundled example into out/
@@ -32,8 +32,8 @@ format: $(VENV)/ready
 benchmark-engine: $(VENV)/ready  ## the model engine against mbi; DATA=folder of benchmark tables
 	$(BIN)/python -m ppsyn.benchmark.engine --data-dir $(DATA)
 
-benchmark-utility: $(VENV)/ready  ## workload error of releases; DATA=folder of benchmark tables
-	$(BIN)/python -m ppsyn.benchmark.utility --data-dir $(DATA)
+benchmark: $(VENV)/ready  ## mechanisms against each other, on the bundled Adult table
+	$(BIN)/ppsyn benchmark
 
 benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
 	$(BIN)/python -m ppsyn.benchmark.generation

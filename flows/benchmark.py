@@ -6,9 +6,9 @@ from pathlib import Path
 
 from prefect import flow
 from prefect.futures import PrefectFuture, as_completed
-from prefect.task_runners import ProcessPoolTaskRunner
+from prefect.task_runners import ThreadPoolTaskRunner
 
-from ppsyn.benchmark import asked, results
+from ppsyn.benchmark import asked, processes, results
 from ppsyn.benchmark.report import missing_runs
 from ppsyn.errors import PPSynError
 from schemas.benchmark import BenchmarkRun, BenchmarkSettings
@@ -48,12 +48,13 @@ def _measured(
         for run in missing:
             yield run, _failure(measure(_ref(run, out), run, return_state=True).result(raise_on_failure=False))
         return
-    with ProcessPoolTaskRunner(max_workers=jobs) as runner:
-        begun: dict[PrefectFuture[None], BenchmarkRun] = {
+    runner: ThreadPoolTaskRunner[None] = ThreadPoolTaskRunner(max_workers=jobs)
+    with runner, processes.begun(missing, jobs):
+        waiting: dict[PrefectFuture[None], BenchmarkRun] = {
             runner.submit(measure, {"ref": _ref(run, out), "run": run}): run for run in missing
         }
-        for future in as_completed(list(begun)):
-            yield begun[future], _failure(future.result(raise_on_failure=False))
+        for future in as_completed(list(waiting)):
+            yield waiting[future], _failure(future.result(raise_on_failure=False))
 
 
 def _failure(outcome: object) -> PPSynError | None:

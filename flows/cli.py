@@ -392,6 +392,7 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
             flow(settings, jobs)
         except PPSynError as error:
             return error
-        except TerminationSignal:
+        except (KeyboardInterrupt, TerminationSignal):
+            click.echo("What is done is kept. To go on, give the same command.", err=True)
             raise KeyboardInterrupt from None
     return None

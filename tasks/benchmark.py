@@ -4,7 +4,8 @@ from pathlib import Path
 
 from prefect import task
 
-from ppsyn.benchmark import results, runs
+from ppsyn.benchmark.processes import row_of
+from ppsyn.benchmark.results import write_row
 from schemas.benchmark import BenchmarkRun
 from schemas.run import RunRef
 from tasks.policies import PRIVATE, sealed
@@ -14,4 +15,4 @@ from tasks.policies import PRIVATE, sealed
 @sealed
 def measure(ref: RunRef, run: BenchmarkRun) -> None:
     """Run a mechanism, measure what it makes, and keep the row."""
-    results.write_row(Path(ref.root.url), run, runs.measure(run))
+    write_row(Path(ref.root.url), run, row_of(run))

@@ -22,7 +22,7 @@ from ppsyn.version import code_version
 from schemas.benchmark import BenchmarkRun
 
 _ROOT = Path(__file__).resolve().parents[1]
-_NO_PART = {"engine.py", "generation.py", "plots.py", "results.py", "summary.py"}
+_NO_PART = {"asked.py", "engine.py", "generation.py", "plots.py", "processes.py", "report.py", "summary.py"}
 """Modules of this folder that change no number of a run."""
 
 

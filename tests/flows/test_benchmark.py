@@ -1,6 +1,7 @@
 """Whole benchmarks of small tables, in this process, against a real server."""
 
 import json
+import multiprocessing
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from flows.benchmark import benchmark
 from flows.cli import main
 from flows.exits import Exit
 from ppsyn.benchmark.summary import WARNING
-from ppsyn.errors import ModelTooLargeError
+from ppsyn.errors import ConfigError, ModelTooLargeError
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 
@@ -92,9 +93,13 @@ def test_a_failure_is_told_after_what_was_found(data_dir: Path, tmp_path: Path) 
     assert done.stderr.strip().splitlines()[-1].startswith("The one-way model needs")
 
 
-def test_two_processes_find_as_much_as_one(data_dir: Path, tmp_path: Path) -> None:
-    benchmark(toy_settings(data_dir, tmp_path, datasets=("toy", "wide"), seeds=(0,)), jobs=2)
-    assert len(pd.read_parquet(tmp_path / "runs.parquet")) == 2
+@pytest.mark.slow
+def test_two_processes_find_as_much_as_one_and_tell_failures_as_well(data_dir: Path, tmp_path: Path) -> None:
+    settings = toy_settings(data_dir, tmp_path, datasets=("wide", "toy"), model_mb=0.005)
+    with pytest.raises(ConfigError, match="The one-way model needs"):
+        benchmark(settings, jobs=2)
+    assert pd.read_parquet(tmp_path / "runs.parquet")["dataset"].tolist() == ["toy", "toy"]
+    assert multiprocessing.active_children() == []
 
 
 def test_other_tools_stand_beside_ours_and_give_the_ratio(data_dir: Path, tmp_path: Path) -> None:
