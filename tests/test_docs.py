@@ -1,6 +1,8 @@
 """The pages say what the code does."""
 
 import re
+import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ from pydantic import BaseModel
 
 from flows.cli import main
 from flows.exits import Exit
+from ppsyn.benchmark.results import Row
+from schemas.benchmark import METRICS
 from schemas.columns import KINDS
 from schemas.config import AlgorithmConfig, PrivacyConfig
 from schemas.release import (
@@ -87,6 +91,26 @@ def test_every_command_and_exit_code_is_on_its_page() -> None:
     text = page("docs/commands.md")
     assert set(re.findall(r"^\| `ppsyn (\w+)", text, re.MULTILINE)) == set(main.commands)
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {0, 1, *Exit}
+
+
+def test_the_page_on_benchmarks_names_every_option_metric_and_column() -> None:
+    text = page("docs/benchmark.md")
+    options = [option for parameter in main.commands["benchmark"].params for option in parameter.opts]
+    assert [option for option in options if f"| `{option}` |" not in text] == []
+    assert [metric for metric in METRICS if f"`{metric}`" not in text] == []
+    assert [column.name for column in fields(Row) if f"`{column.name}`" not in text] == []
+
+
+def test_the_commands_for_the_figures_can_be_given() -> None:
+    commands = [
+        shlex.split(line) for line in re.findall(r"^    ppsyn (benchmark .+)$", page("docs/benchmark.md"), re.M)
+    ]
+    assert len(commands) >= 7
+    for _, *options in commands:
+        parsed = main.commands["benchmark"].make_context("benchmark", options).params
+        assert {"datasets", "mechanisms", "epsilons"} <= set(parsed)
+        for name in parsed["mechanisms"].split(","):
+            assert re.fullmatch(r"[a-z-]+(:\w+=[\w.-]+)?", name)
 
 
 def test_the_commands_of_the_readme_exist() -> None:

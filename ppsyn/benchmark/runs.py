@@ -17,6 +17,7 @@ from ppsyn.benchmark.queries import all_marginals, range_error, range_queries
 from ppsyn.benchmark.results import Row
 from ppsyn.benchmark.tables import digest_of, open_table, random_workload
 from ppsyn.discretize import EncodedTable
+from ppsyn.domain import Clique
 from ppsyn.metrics import workload_error
 from ppsyn.version import code_version
 from schemas.benchmark import BenchmarkRun
@@ -43,13 +44,13 @@ class _Mechanism:
     """A mechanism that notes what it takes."""
 
     run: BenchmarkRun
+    workload: tuple[Clique, ...]
     made: list[Made] = field(default_factory=list[Made])
     seconds: list[float] = field(default_factory=list[float])
 
     def make(self, table: EncodedTable, seed: int) -> EncodedTable:
         run, began = self.run, time.perf_counter()
-        workload = random_workload(table.domain, run.degree, seed=run.workload_seed)
-        made = contender(run.mechanism)(table, workload, run.epsilon, run.delta, run.model_mb, seed)
+        made = contender(run.mechanism)(table, self.workload, run.epsilon, run.delta, run.model_mb, seed)
         self.seconds.append(time.perf_counter() - began)
         self.made.append(made)
         return made.synthetic
@@ -57,10 +58,11 @@ class _Mechanism:
 
 def measure(run: BenchmarkRun) -> Row:
     """Run the mechanism and measure what it makes."""
-    table, mechanism = open_table(run.data_dir, run.dataset), _Mechanism(run)
+    table = open_table(run.data_dir, run.dataset)
+    mechanism = _Mechanism(run, random_workload(table.domain, run.degree, seed=run.workload_seed))
     errors: dict[str, float | None] = {}
     if set(run.metrics) != {"classification"}:
-        errors |= _distances(run, table, mechanism.make(table, run.seed))
+        errors |= _distances(run, table, mechanism.make(table, run.seed), mechanism.workload)
     rates = _classify(run, table, mechanism) if "classification" in run.metrics else {}
     return Row(
         dataset=run.dataset,
@@ -89,10 +91,11 @@ def measure(run: BenchmarkRun) -> Row:
     )
 
 
-def _distances(run: BenchmarkRun, table: EncodedTable, synthetic: EncodedTable) -> dict[str, float | None]:
+def _distances(
+    run: BenchmarkRun, table: EncodedTable, synthetic: EncodedTable, workload: tuple[Clique, ...]
+) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     if "workload" in run.metrics:
-        workload = random_workload(table.domain, run.degree, seed=run.workload_seed)
         found["workload_error"] = workload_error(table, synthetic, workload)
     if "ways" in run.metrics:
         for degree, name in ((1, "one_way_error"), (2, "two_way_error"), (3, "three_way_error")):

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from functools import lru_cache
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 import schemas
+from ppsyn.benchmark.queries import fitting_cliques
 from ppsyn.discretize import EncodedTable, encode
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import ConfigError, SchemaError
@@ -103,7 +103,7 @@ def random_workload(
     Raises:
         ConfigError: If there is none.
     """
-    fits = [clique for clique in combinations(domain.names, degree) if domain.size(clique) <= max_cells]
+    fits = fitting_cliques(domain, degree, max_cells)
     if not fits:
         raise ConfigError(f"Expected a marginal of degree={degree} with at most {max_cells:,} cells, got none.")
     chosen = np.random.default_rng(seed).choice(len(fits), min(count, len(fits)), replace=False)
