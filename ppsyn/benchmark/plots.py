@@ -7,6 +7,7 @@ differs but the mechanisms, they stand side by side.
 # matplotlib's keyword arguments are not annotated.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -125,10 +126,9 @@ def sweep_of(mechanisms: Iterable[str]) -> tuple[str, dict[str, tuple[str, float
             if (number := _number(value)) is not None:
                 others = "+".join(other for other in parts if other != part)
                 found.setdefault(setting, {})[mechanism] = (f"{base}:{others}" if others else base, number)
-    setting = max(found, key=lambda name: len(found[name]), default="")
-    if not setting or len({number for _, number in found[setting].values()}) < _LEAST_SWEEP:
-        return "", {}
-    return setting, found[setting]
+    longest = {name: max(Counter(base for base, _ in bases.values()).values()) for name, bases in found.items()}
+    setting = max(longest, key=lambda name: longest[name], default="")
+    return (setting, found[setting]) if setting and longest[setting] >= _LEAST_SWEEP else ("", {})
 
 
 def _number(text: str) -> float | None:

@@ -69,8 +69,10 @@ def test_three_numbers_of_a_setting_make_a_sweep(mechanisms: list[str], setting:
 
 
 def test_other_settings_stay_with_the_base_of_a_sweep() -> None:
-    names = [f"ppsyn:eta={eta}+partition=cells" for eta in ("0.1", "0.2", "0.3")]
-    assert sweep_of(names)[1][names[0]] == ("ppsyn:partition=cells", 0.1)
+    names = [f"ppsyn:rounds=5+eta={eta}+partition=cells" for eta in ("0.1", "0.2", "0.3")]
+    setting, values = sweep_of([*names, "aim:rounds=5"])
+    assert setting == "eta"
+    assert values[names[0]] == ("ppsyn:rounds=5+partition=cells", 0.1)
 
 
 @pytest.mark.parametrize("metric", ["workload_error", "range_3_error"])
