@@ -2,12 +2,13 @@
 
 The paper follows PrivMRF: five folds, the mechanism runs on four of them, the classifier is tested
 on the fifth, and the share of rows it gets wrong is averaged. It names no target attributes. Those
-of Adult are three of the four of PrivBayes (Zhang, Cormode, Procopiuc, Srivastava and Xiao, SIGMOD
-2014). Those of BR2000, whose attributes have no names, are its three binary attributes that the
-others tell most about: with the real rows a classifier errs on 29%, 7% and 18% of them, where always
-to say the commoner value errs on 38%, 32% and 28%. The machine is linear, on one-hot codes: codes of
-most attributes have no order to measure distances by, and a kernel machine takes minutes where this
-takes a second.
+chosen here for Adult are income, sex and education, for which the literature has similar tasks. Those
+of BR2000, whose attributes have no names, are its three binary attributes that the others tell most
+about: with the real rows a classifier errs on 29%, 7% and 18% of one fold, where always to say the
+commoner value errs on 38%, 32% and 28%. The machine is linear, on one-hot codes: codes of most
+attributes have no order to measure distances by. On the income of Adult's real rows, one fold, it errs
+on 13.9% after 0.2 seconds; a Gaussian kernel on standardised codes, as in the code of PrivMRF, on
+15.5% after 29 seconds.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

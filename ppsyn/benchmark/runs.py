@@ -33,9 +33,10 @@ def code_digest() -> str:
     hashed = hashlib.sha256(code_version().model_dump_json().encode())
     hashed.update(version("scikit-learn").encode())
     for folder in ("benchmark", "research"):
-        for path in sorted((_ROOT / folder).glob("*.py")):
+        for path in sorted((_ROOT / folder).rglob("*.py")):
             if path.name not in _NO_PART:
-                hashed.update(path.name.encode() + path.read_bytes())
+                content = path.read_bytes()
+                hashed.update(f"{path.relative_to(_ROOT).as_posix()} {len(content)}\n".encode() + content)
     return hashed.hexdigest()[:16]
 
 

@@ -75,7 +75,7 @@ def test_no_set_of_attributes_is_asked_for_twice_and_heavy_ones_come_up_more_oft
     sets = [query.clique for query in range_queries(domain, 3, 0)[::RANGES_A_SET]]
     assert len(set(sets)) == len(sets) == 210
     counts = sorted(sum(name in clique for clique in sets) for name in domain.names)
-    assert counts[-1] > 3 * max(1, counts[0])  # of equal weights, the largest count is twice the smallest
+    assert counts[-1] > 3 * max(1, counts[0])  # with equal weights 1.5 to 2.4 times, over 50 seeds
 
 
 def test_adult_as_the_paper_encodes_it_has_the_numbers_of_sets_that_the_paper_names() -> None:
