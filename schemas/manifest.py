@@ -39,6 +39,10 @@ class AccountSpan(FrozenModel):
     """What the first of them names as its predecessor."""
     head: Digest
     """The hash of the last of them."""
+    cap: Rational
+    """What all releases of the dataset may spend together, after the last of them."""
+    left: Rational
+    """What releases could then still set aside."""
 
 
 class Manifest(FrozenModel):

@@ -1,5 +1,6 @@
 """The rules of an account: which entry may follow which. One place for writers and for auditors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -151,6 +152,14 @@ def open_book(data: bytes) -> Book:
     if not isinstance(opening, Opening):
         raise AccountError("Expected the account to begin with its opening.")
     return Book(opening, hash_of(data))
+
+
+def read_book(entries: Sequence[bytes]) -> Book:
+    """The book after these entries, from the first of the account on."""
+    book = open_book(entries[0])
+    for data in entries[1:]:
+        book.post(data)
+    return book
 
 
 def _parsed(data: bytes, number: int) -> Entry:

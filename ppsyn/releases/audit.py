@@ -17,9 +17,21 @@ from ppsyn.dp.budget import rho_of
 from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import BudgetExceededError, PPSynError
 from ppsyn.packing import pack
-from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, SEAL, SYNTHETIC, VALIDATION
+from ppsyn.releases.layout import (
+    ANSWERS,
+    FILES,
+    LEDGER,
+    LEDGER_JSON,
+    MANIFEST,
+    MODEL,
+    REPORT,
+    SEAL,
+    SYNTHETIC,
+    VALIDATION,
+)
 from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation, seal_of
-from ppsyn.releases.publish import file_digest, guarantee_of
+from ppsyn.releases.publish import file_digest, guarantee_of, span_of
+from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
 from ppsyn.runs.checkpoints import freeze
@@ -84,6 +96,7 @@ def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> I
         yield _checked("model", lambda: _check_model(store, replayed[0]), hint=_hint(manifest))
     yield _checked("rows", lambda: _check_rows(store, manifest), hint=_hint(manifest))
     yield _checked("validation", lambda: _check_validation(store, manifest))
+    yield _checked("report", lambda: _check_report(store, manifest), hint=_hint(manifest))
 
 
 def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
@@ -156,6 +169,8 @@ def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
         isinstance(e, Hold) and e.run == manifest.run and e.inputs == manifest.inputs for e in map(from_bytes, entries)
     ):
         raise _Fault("The run was paid for with other inputs.")
+    if not 0 <= manifest.account.left <= manifest.account.cap - ledger.total:
+        raise _Fault("The account cannot have left what the manifest says.")
     if [charge.step for charge in charges_of(entries, manifest.run)] != list(range(len(ledger.spends))):
         raise _Fault("The steps of the run are not charged one after the other.")
     if manifest.guarantee != guarantee_of(ledger.spent, manifest.privacy):
@@ -233,11 +248,18 @@ def _check_validation(store: Store, manifest: Manifest) -> None:
         raise _Fault(f"{VALIDATION} does not say what the synthetic table is.")
 
 
+def _check_report(store: Store, manifest: Manifest) -> None:
+    if make_report(store, manifest) != store.get(REPORT):
+        raise _Fault(f"{REPORT} is not what the other files tell.")
+
+
 def _check_account(account: StoredAccount, manifest: Manifest, digest: str, entries: Sequence[bytes]) -> None:
     """The account itself, from its first entry: that it holds these entries, and closed the run with this manifest."""
     stored = account.entries()
     if stored[manifest.account.first : manifest.account.last + 1] != list(entries):
         raise _Fault("The account holds other entries than the release.")
+    if span_of(stored[: manifest.account.last + 1], manifest.account.first) != manifest.account:
+        raise _Fault("The account had another cap, or another amount left, than the release says.")
     closes = [e for e in map(from_bytes, stored) if isinstance(e, Close) and e.run == manifest.run]
     if [close.manifest for close in closes] != [digest]:
         raise _Fault("The account knows this run with another manifest.")

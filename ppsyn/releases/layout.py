@@ -2,8 +2,9 @@
 
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 SYNTHETIC, ANSWERS, MODEL = "synthetic.parquet", "measurements.parquet", "model.npz"
-LEDGER, LEDGER_JSON, VALIDATION = "ledger.parquet", "ledger.json", "validation.json"
-FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION)
+LEDGER, LEDGER_JSON = "ledger.parquet", "ledger.json"
+VALIDATION, REPORT = "validation.json", "report.html"
+FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION, REPORT)
 
 
 def release_folder(dataset: str, run: str) -> str:

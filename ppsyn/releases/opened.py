@@ -53,16 +53,25 @@ def open_release(store: Store) -> Synthesis:
     if _read(store, SEAL) != seal_of(digest):
         raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
     model, entries = (_read_whole(store, manifest, name) for name in (MODEL, LEDGER))
-    fitted = unpack(model, domain_of(manifest.table))
     try:
-        ledger = ledger_of(unpack_entries(entries), manifest.run)
+        return synthesis_from(manifest, model, unpack_entries(entries))
     except ValueError as error:
         raise ConfigError(f"Expected {store.url(LEDGER)} to be the ledger of a release: {error}.") from None
+
+
+def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -> Synthesis:
+    """A release as a synthesis.
+
+    Raises:
+        ConfigError: If the model is not one of this table.
+        ValueError: If the entries are not those of this run.
+    """
+    fitted = unpack(model, domain_of(manifest.table))
     return Synthesis(
         schema=manifest.table,
         privacy=manifest.privacy,
         config=manifest.method,
-        ledger=ledger,
+        ledger=ledger_of(entries, manifest.run),
         measurements=fitted.measurements,
         rounds=fitted.rounds,
         model=fitted.model,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from ppsyn.checks import validate
+from ppsyn.dp.book import read_book
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.errors import AccountError, RunError
 from ppsyn.packing import pack
@@ -17,6 +18,7 @@ from ppsyn.releases.layout import (
     LEDGER_JSON,
     MANIFEST,
     MODEL,
+    REPORT,
     SEAL,
     SYNTHETIC,
     VALIDATION,
@@ -24,13 +26,14 @@ from ppsyn.releases.layout import (
     staging_folder,
 )
 from ppsyn.releases.opened import seal_of
+from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.records import private_folder
 from ppsyn.runs.run import Run
-from ppsyn.storage import Store
+from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
-from schemas.account import Charge, Hold, from_bytes, hash_of
+from schemas.account import Charge, Hold, from_bytes
 from schemas.config import PrivacyConfig
 from schemas.manifest import AccountSpan, FileDigest, Guarantee, Manifest
 from schemas.validation import Validation
@@ -76,7 +79,7 @@ def stage_validation(run: Run) -> Validation:
 
 
 def stage_records(run: Run) -> None:
-    """Write what the table was made from, and the manifest, into the staging folder."""
+    """Write what the table was made from, the report and the manifest into the staging folder."""
     folder, record = _staging(run), run.record
     answers = run.answers()
     entries = _span(run.account.entries(), run.ref.run)
@@ -97,10 +100,13 @@ def stage_records(run: Run) -> None:
         generation=record.generation,
         rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
         guarantee=guarantee_of(run.part.ledger.spent, record.privacy),
-        account=AccountSpan(first=first.number, last=last.number, before=first.previous, head=hash_of(entries[-1])),
+        account=span_of(run.account.entries()[: last.number + 1], first.number),
         code=record.code,
-        files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES},
+        files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES if name != REPORT},
     )
+    run.releases.put(f"{folder}/{REPORT}", make_report(open_store(run.releases.place.under(folder)), manifest))
+    digests = {**manifest.files, REPORT: file_digest(run.releases, f"{folder}/{REPORT}")}
+    manifest = manifest.model_copy(update={"files": digests})
     data = run.settle_manifest(manifest.to_bytes())
     if Manifest.model_validate_json(data).files != manifest.files:
         raise RunError(f"Another process made other files of run {run.ref.run}; nothing was published.")
@@ -146,6 +152,14 @@ def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
     unit = "a row" if person is None else f"a person, by at most {person.max_rows} rows ({person.column!r})"
     epsilon = None if privacy.delta is None else epsilon_from(rho, privacy.delta)
     return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
+
+
+def span_of(entries: Sequence[bytes], first: int) -> AccountSpan:
+    """The end of an account, from an entry on, and how the account stands after it."""
+    book, begin = read_book(entries), from_bytes(entries[first])
+    return AccountSpan(
+        first=first, last=book.count - 1, before=begin.previous, head=book.head, cap=book.cap, left=book.left
+    )
 
 
 def _row_count(store: Store, key: str) -> int:

@@ -1,0 +1,102 @@
+"""The end of the page: what was checked, and how anyone can check it again."""
+
+import json
+
+from ppsyn.report.elements import fold, paragraphs, section, table
+from ppsyn.report.markup import Markup, tag
+from ppsyn.report.released import Released
+from ppsyn.report.words import count, cut, plural
+from schemas.validation import ValidationResult
+
+_ABOUT = {
+    "columns": "It has the columns of the schema, in order",
+    "dtype": "Its type is",
+    "nulls": "No value is missing",
+    "values": "Every value is in the domain",
+}
+
+
+def checks(released: Released) -> Markup:
+    """Whether the synthetic table fits its schema."""
+    results = released.validation.results
+    held = sum(result.success for result in results)
+    verdict = "All hold." if held == len(results) else f"{plural(len(results) - held, 'check')} failed."
+    rows = [
+        (
+            result.column or "the table",
+            _expected(result),
+            tag("span", _word(result.success), class_=_style(result.success)),
+        )
+        for result in results
+    ]
+    return section(
+        "checks",
+        "Checks of the synthetic table",
+        tag(
+            "p",
+            f"The synthetic table was held against its schema, over all rows, with Great Expectations: "
+            f"{plural(len(results), 'check')}. {verdict}",
+        ),
+        fold("Every check", table("What was expected of the synthetic table", ("Column", "Expected", "Holds"), rows)),
+    )
+
+
+def _expected(result: ValidationResult) -> str:
+    about = _ABOUT[result.about]
+    if result.about == "dtype":
+        return f"{about} {cut(json.dumps(result.kwargs.get('value_set'), ensure_ascii=False), 80)}"
+    if result.about == "values":
+        return f"{about}: {cut(json.dumps(result.kwargs, ensure_ascii=False), 160)}"
+    return about
+
+
+def _word(success: bool) -> str:
+    return "yes" if success else "no"
+
+
+def _style(success: bool) -> str:
+    return "good" if success else "bad"
+
+
+def audit(released: Released, report: str) -> Markup:
+    """How to check the release and to make it again."""
+    manifest = released.manifest
+    folder = f"releases/{manifest.dataset}/{manifest.run}"
+    files = [
+        (name, count(said.bytes), tag("code", said.sha256)) for name, said in manifest.files.items() if name != report
+    ]
+    code = manifest.code
+    facts = [
+        ("ppsyn", code.ppsyn),
+        ("source", tag("code", code.source)),
+        ("Python", code.python),
+        *code.libraries.items(),
+        ("processor", code.machine),
+        ("seed of the rows", str(manifest.generation.seed)),
+        ("inputs", tag("code", manifest.inputs)),
+        ("account entries", f"{manifest.account.first} to {manifest.account.last}"),
+    ]
+    return section(
+        "audit",
+        "How to check it, and how to make it again",
+        paragraphs(
+            "Nobody has to believe this page. With the folder it came in, and without the private table, anyone can "
+            "verify every file, add up the budget, replay every step, fit the model again, draw the same rows, and make "
+            "this page again, byte for byte:"
+        ),
+        tag("pre", tag("code", f"ppsyn audit {folder}\nsha256sum --check manifest.sha256"), tabindex="0"),
+        paragraphs("More rows of the same model, at no further cost in privacy:"),
+        tag(
+            "pre",
+            tag("code", f"ppsyn regenerate {folder} --rows 1000000 --seed 7 --out more.parquet"),
+            tabindex="0",
+        ),
+        fold(
+            "The other files of the release",
+            table("Files, with their digests", ("File", "Bytes", "SHA-256"), files, (1,)),
+        ),
+        fold(
+            "What computed it",
+            table("The same code on the same type of processor gives the same bits", ("", ""), facts),
+        ),
+    )

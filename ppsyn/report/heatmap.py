@@ -1,0 +1,143 @@
+"""Expected error per attribute and per pair, as a heat map: which tables to trust."""
+
+from collections.abc import Iterator, Sequence
+
+from ppsyn.report.elements import fold, legend, picture, section, table, text_at
+from ppsyn.report.markup import Markup, Part, join, tag
+from ppsyn.report.released import Released
+from ppsyn.report.rounds import Told
+from ppsyn.report.trust import Trust, trusts
+from ppsyn.report.words import cut, marginal, plural, share
+
+_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""The same in every report, so that reports can be compared."""
+_SPACE, _WIDE_CELL, _WIDTH = 92.0, 13.0, 340.0
+_MOST_NARROW = 18
+"""Attributes that fit the width of a phone."""
+_MOST_LISTED = 150
+
+
+def trust(released: Released, rounds: Sequence[Told]) -> Markup:
+    """The section."""
+    model = released.synthesis.model
+    found = trusts(model, released.synthesis.measurements)
+    return section(
+        "trust",
+        "Which tables to trust",
+        tag(
+            "p",
+            "For every attribute (the diagonal) and every pair of attributes: the share of rows that the added noise "
+            "is expected to put into wrong cells of their table of counts. Under 2% a table can be read cell by cell; "
+            "above 10% only its broad shape.",
+        ),
+        tag("figure", _map(released.synthesis.domain.names, found), _legend(found)),
+        tag("h3", "What these figures cover, and what they do not"),
+        tag("ul", *(tag("li", text) for text in _coverage(released, rounds, found))),
+        *_lists(found),
+    )
+
+
+def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
+    is_wide = len(names) > _MOST_NARROW
+    cell = _WIDE_CELL if is_wide else (_WIDTH - _SPACE - 2) / len(names)
+    cell = min(cell, 26.0)
+    side = _SPACE + cell * len(names) + 2
+    at = {name: number for number, name in enumerate(names)}
+    parts: list[Part] = [*_names(names, cell)]
+    for one in found:
+        row, column = at[one.clique[-1]], at[one.clique[0]]
+        parts += _cell(_SPACE + column * cell, _SPACE + row * cell, cell, one.misplaced)
+    known = [one for one in found if one.misplaced is not None and len(one.clique) > 1]
+    description = (
+        f"{plural(len(names), 'attribute')}; of {plural(len(found) - len(names), 'pair')}, {len(known)} were measured "
+        "together. The lists below have the figures."
+    )
+    told = ("Expected error per attribute and per pair", description)
+    drawn = picture("heat", told, (side, side), parts, style="fixed" if is_wide else "middle")
+    if not is_wide:
+        return drawn
+    return tag("div", drawn, class_="scroll", tabindex="0", role="group", aria_label=told[0])
+
+
+def _names(names: Sequence[str], cell: float) -> Iterator[Part]:
+    for number, name in enumerate(names):
+        middle = _SPACE + (number + 0.5) * cell
+        yield text_at(_SPACE - 5, middle + 3.5, cut(name, 14), anchor="end")
+        turned = f"rotate(-60 {middle:.1f} {_SPACE + number * cell - 5:.1f})"
+        yield tag("text", cut(name, 14), x=middle, y=_SPACE + number * cell - 5, transform=turned)
+
+
+def _cell(x: float, y: float, cell: float, misplaced: float | None) -> Iterator[Part]:
+    side = cell - 1
+    if misplaced is None:
+        yield tag("rect", x=x + 0.5, y=y + 0.5, width=side - 1, height=side - 1, class_="unknown")
+        yield tag("path", d=f"M{x + 3:.1f} {y + side - 3:.1f}L{x + side - 3:.1f} {y + 3:.1f}", class_="l-soft")
+    else:
+        yield tag("rect", x=x, y=y, width=side, height=side, class_=f"e{_level(misplaced)}")
+
+
+def _level(misplaced: float) -> int:
+    return sum(misplaced >= limit for limit in _LIMITS)
+
+
+def _legend(found: Sequence[Trust]) -> Markup:
+    edges = [share(limit) for limit in _LIMITS]
+    texts = [
+        f"under {edges[0]}",
+        *(f"{a} to {b}" for a, b in zip(edges, edges[1:], strict=False)),
+        f"{edges[-1]} or more",
+    ]
+    entries = [(f"e{level}", text) for level, text in enumerate(texts)]
+    if any(one.misplaced is None for one in found):
+        entries.append(("unknown", "struck out: never measured together"))
+    return legend(entries)
+
+
+def _coverage(released: Released, rounds: Sequence[Told], found: Sequence[Trust]) -> Iterator[str]:
+    yield (
+        "They cover the noise that was added for privacy. They are computed from the noise scale of every measurement "
+        "that contains the attributes; the fitted model, which reconciles all measurements, usually does better."
+    )
+    yield (
+        "They do not cover what merging hides: within a group of cells the table follows the model, not a measurement "
+        "of its own. Read merged values as groups; the round table and measurements.parquet say which they are."
+    )
+    if any(one.misplaced is None for one in found):
+        yield (
+            "They say nothing of the pairs that are struck out. Those follow from other measurements, as if the two "
+            "were related in no further way. Use them with care, and never as evidence that two attributes are "
+            f"unrelated.{_yardstick(released, rounds)}"
+        )
+    yield (
+        "They do not cover errors of the private table itself, nor, if it is a sample, how it was drawn; and not the "
+        "rounding to whole rows, which moves a cell by about one row."
+    )
+
+
+def _yardstick(released: Released, rounds: Sequence[Told]) -> str:
+    """How wrong the marginal was that the last selection took for the worst."""
+    if not rounds:
+        return ""
+    last = rounds[-1]
+    least = max(0.0, last.before - last.noise) / released.total
+    return (
+        " As a yardstick: every round looked for the marginal that the model got most wrong beyond the noise of "
+        f"measuring it. What the last one took, {marginal(last.clique)}, was wrong by between {share(least)} and "
+        f"{share(last.before / released.total)} of the rows."
+    )
+
+
+def _lists(found: Sequence[Trust]) -> Iterator[Part]:
+    known = [(one.clique, one.misplaced) for one in found if one.misplaced is not None]
+    ranked = sorted(known, key=lambda pair: pair[1])
+    for title, length in (("Attributes", 1), ("Pairs that were measured together", 2)):
+        rows = [(marginal(clique), share(misplaced)) for clique, misplaced in ranked if len(clique) == length]
+        if rows:
+            more = f"; the best {_MOST_LISTED} of {len(rows)}" if len(rows) > _MOST_LISTED else ""
+            heads = ("Table", "Rows misplaced by noise")
+            yield fold(f"{title} in numbers", table(f"{title}, best first{more}", heads, rows[:_MOST_LISTED], (1,)))
+    unknown = [marginal(one.clique) for one in found if one.misplaced is None]
+    if unknown:
+        shown = join([tag("li", text) for text in unknown[:_MOST_LISTED]])
+        more = f" (the first {_MOST_LISTED})" if len(unknown) > _MOST_LISTED else ""
+        yield fold(f"{plural(len(unknown), 'pair')} never measured together{more}", tag("ul", shown))

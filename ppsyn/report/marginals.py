@@ -1,0 +1,144 @@
+"""The measured marginals beside the synthetic table's: attributes alone, and together."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ppsyn.arrays import Floats
+from ppsyn.domain import Clique
+from ppsyn.model.program import Measurement
+from ppsyn.report.attributes import SURE, attribute_cards, bar_table, bars_of
+from ppsyn.report.elements import fold, legend, line, picture, section, text_at
+from ppsyn.report.markup import Markup, Part, tag
+from ppsyn.report.released import MOST_ROWS, Released, measured_rounds, synthetic_counts
+from ppsyn.report.words import count, marginal, plural
+
+_MOST_CARDS, _MOST_POINTS, _LISTED = 24, 160, 8
+_SIZE, _EDGE = 300.0, 26.0
+
+
+def marginals(released: Released) -> Markup:
+    """The section."""
+    synthesis = released.synthesis
+    chosen = _telling(measured_rounds_of(released))
+    singles = [(name,) for name in synthesis.domain.names]
+    counts = synthetic_counts(released, dict.fromkeys([*singles, *(m.clique for _, m in chosen)]))
+    return section(
+        "marginals",
+        "What was measured, beside the synthetic table",
+        tag("p", _explained(released)),
+        legend(
+            [
+                ("s-pale", "synthetic table"),
+                ("s-orange", "noisy count, with the range that holds 95% of its noise"),
+            ]
+        ),
+        tag("h3", "Attributes, one by one"),
+        tag("div", *attribute_cards(released, counts), class_="grid"),
+        *_together(released, chosen, counts),
+    )
+
+
+def measured_rounds_of(released: Released) -> list[tuple[float, Measurement]]:
+    """What the rounds measured of several attributes, with how much each answer differed from the model."""
+    return [(done.surprise, m) for done, m in measured_rounds(released.synthesis) if len(m.clique) > 1]
+
+
+def _telling(measured: Sequence[tuple[float, Measurement]]) -> list[tuple[float, Measurement]]:
+    """Those that taught the model most, in the order they were asked."""
+    ranked = sorted(range(len(measured)), key=lambda at: -measured[at][0])[:_MOST_CARDS]
+    return [measured[at] for at in sorted(ranked)]
+
+
+def _explained(released: Released) -> str:
+    rows = released.manifest.rows
+    scaled = ""
+    if rows > MOST_ROWS:
+        scaled = f" The first {count(MOST_ROWS)} rows are counted, and scaled."
+    elif released.manifest.generation.rows is not None:
+        scaled = f" Its counts are scaled to the {count(released.total)} rows that the noisy counts tell of."
+    return (
+        "The synthetic table should agree with a noisy count about as well as the noise allows; one in twenty may lie "
+        "outside its range by chance. It may even be closer to the truth than the noisy count, because the model "
+        f"reconciles all of them.{scaled}"
+    )
+
+
+def _together(
+    released: Released, chosen: Sequence[tuple[float, Measurement]], counts: Mapping[Clique, Floats]
+) -> list[Part]:
+    if not chosen:
+        return []
+    rest = len(measured_rounds_of(released)) - len(chosen)
+    more = (
+        f" The {len(chosen)} that taught the model most are shown; {rest} others are in measurements.parquet."
+        if rest
+        else ""
+    )
+    cards = [_card(released, f"together-{at}", m, counts[m.clique]) for at, (_, m) in enumerate(chosen)]
+    return [
+        tag("h3", "Attributes together"),
+        tag(
+            "p",
+            "Each dot is a group of cells: its noisy count from left to right, the synthetic table's count from bottom "
+            "to top, both on a square-root scale. On the line they are equal; between the curves they differ by no "
+            f"more than 95% of the noise.{more}",
+        ),
+        tag("div", *cards, class_="grid"),
+    ]
+
+
+def _card(released: Released, name: str, measurement: Measurement, synthetic: Floats) -> Markup:
+    sums, noisy = measurement.partition.sum_expected(synthetic), measurement.noisy_counts.astype(np.float64)
+    within = int((np.abs(noisy - sums) <= SURE * measurement.sigma).sum())
+    title, groups = marginal(measurement.clique), measurement.partition.count
+    told = (f"Counts of {title}", f"{plural(groups, 'group')}; {within} within what noise explains.")
+    return tag(
+        "figure",
+        tag("h4", title),
+        tag("p", f"{plural(groups, 'group')}; {within} within the noise (sd {measurement.sigma:,.0f} rows)"),
+        _scatter(name, told, (noisy, sums), measurement.sigma),
+        fold("The groups that differ most", _worst(released, measurement, synthetic)),
+        class_="card",
+    )
+
+
+def _worst(released: Released, measurement: Measurement, synthetic: Floats) -> Markup:
+    bars = bars_of(released, measurement, synthetic)
+    ranked = sorted(bars, key=lambda bar: -abs(bar.measured - bar.synthetic))[:_LISTED]
+    return bar_table(f"{marginal(measurement.clique)}: the groups that differ most", ranked)
+
+
+def _scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sigma: float) -> Markup:
+    noisy, sums = counts
+    largest = np.argsort(-np.maximum(noisy, sums), kind="stable")[:_MOST_POINTS]
+    top = float(max(noisy.max(), sums.max(), SURE * sigma))
+    parts: list[Part] = [
+        line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, _SIZE - _EDGE), "l-axis"),
+        line((_EDGE, 4), (_EDGE, _SIZE - _EDGE), "l-axis"),
+        line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, 4), "l-axis"),
+        *(tag("path", d=_band(top, shift, sigma), class_="l-soft", stroke_dasharray="3 3") for shift in (-1, 1)),
+        *(
+            tag("circle", cx=_x(noisy[at], top), cy=_y(sums[at], top), r=2.6, class_="s-blue", fill_opacity="0.7")
+            for at in largest.tolist()
+        ),
+        text_at(_EDGE, _SIZE - 10, "0"),
+        text_at(_SIZE - 4, _SIZE - 10, f"measured {count(top)}", anchor="end"),
+        text_at(_EDGE + 6, 13, f"synthetic {count(top)}"),
+    ]
+    return picture(name, told, (_SIZE, _SIZE), parts)
+
+
+def _x(rows: float, top: float) -> float:
+    return _EDGE + (_SIZE - 4 - _EDGE) * (max(rows, 0.0) / top) ** 0.5
+
+
+def _y(rows: float, top: float) -> float:
+    return _SIZE - _EDGE - (_SIZE - 4 - _EDGE) * (max(rows, 0.0) / top) ** 0.5
+
+
+def _band(top: float, shift: int, sigma: float) -> str:
+    """The curve on which counts differ by as much as noise explains."""
+    points = [(rows, rows + shift * SURE * sigma) for rows in np.linspace(0, 1, 24) ** 2 * top]
+    inside = [(_x(x, top), _y(y, top)) for x, y in points if 0 <= y <= top]
+    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in inside) if inside else "M0 0"
