@@ -114,13 +114,16 @@ class Synthesis:
 
     @cached_property
     def _refits(self) -> tuple[GraphicalModel, ...]:
-        """A parametric bootstrap: the model fitted to its own answers under fresh noise."""
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(0, 2))))
-        return tuple(self._refit(rng) for _ in range(_REFITS))
+        return self.refits(_REFITS, _REFIT_EFFORT)
 
-    def _refit(self, rng: np.random.Generator) -> GraphicalModel:
+    def refits(self, count: int, effort: Effort) -> tuple[GraphicalModel, ...]:
+        """A parametric bootstrap: the model fitted to its own answers under fresh noise, from the release's seed."""
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(0, 2))))
+        return tuple(self._refit(rng, effort) for _ in range(count))
+
+    def _refit(self, rng: np.random.Generator, effort: Effort) -> GraphicalModel:
         again = [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.measurements]
-        return fit(self.domain, again, self.model, _REFIT_EFFORT).model
+        return fit(self.domain, again, self.model, effort).model
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
         expected = m.partition.sum_expected(self.model.project(m.clique))

@@ -17,10 +17,10 @@ from ppsyn.report.words import count, cut, plural
 SURE = 1.96
 """Standard deviations that hold 95% of the noise."""
 
-_WIDTH, _LABELS = 300.0, 108.0
+_WIDTH, _LABELS = 300.0, 112.0
 _ROW, _COLUMN_HEIGHT = 17.0, 150.0
 _MOST_ROWS, _MOST_COLUMNS, _MOST_IN_TABLE = 18, 90, 60
-_LABEL_LETTERS = 17
+_LABEL_LETTERS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _card(name: str, title: str, bars: Sequence[Bar], *, is_ordered: bool) -> Ma
     return tag(
         "figure",
         tag("h4", title),
-        tag("p", f"{plural(len(bars), 'group')}; {within} within the error bars (sd {spread:,.0f} rows)"),
+        tag("p", f"{plural(len(bars), 'group')}, {within} within noise (sd {spread:,.0f})"),
         chart,
         fold("In numbers", bar_table(f"Counts of {title}", bars)),
         class_="card",

@@ -84,19 +84,15 @@ def audit(released: Released, report: str) -> Markup:
             "verify every file, add up the budget, replay every step, fit the model again, draw the same rows, and make "
             "this page again, byte for byte:"
         ),
-        tag("pre", tag("code", f"ppsyn audit {folder}\nsha256sum --check manifest.sha256"), tabindex="0"),
+        tag("pre", tag("code", f"ppsyn audit {folder}\nsha256sum --check manifest.sha256")),
         paragraphs("More rows of the same model, at no further cost in privacy:"),
-        tag(
-            "pre",
-            tag("code", f"ppsyn regenerate {folder} --rows 1000000 --seed 7 --out more.parquet"),
-            tabindex="0",
-        ),
+        tag("pre", tag("code", f"ppsyn regenerate {folder} --rows 1000000 --seed 7 --out more.parquet")),
         fold(
             "The other files of the release",
             table("Files, with their digests", ("File", "Bytes", "SHA-256"), files, (1,)),
         ),
         fold(
             "What computed it",
-            table("The same code on the same type of processor gives the same bits", ("", ""), facts),
+            table("Equal code on an equal processor gives equal bits", ("", ""), facts),
         ),
     )

@@ -66,9 +66,9 @@ def _kind(at: int, numbers: Container[int]) -> str | None:
     return "number" if at in numbers else None
 
 
-def fold(summary: str, *parts: Part) -> Markup:
-    """What is shown on demand."""
-    return tag("details", tag("summary", summary), *parts)
+def fold(summary: str, *parts: Part, is_printed: bool = False) -> Markup:
+    """What is shown on demand, and on paper only if it is said so."""
+    return tag("details", tag("summary", summary), *parts, class_="printed" if is_printed else None)
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> Markup:

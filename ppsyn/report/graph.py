@@ -13,7 +13,7 @@ from ppsyn.report.elements import fold, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, tag
 from ppsyn.report.words import cut, plural
 
-_WIDTH, _HEIGHT, _RADIUS = 360.0, 250.0, 86.0
+_WIDTH, _HEIGHT, _RADIUS = 360.0, 240.0, 88.0
 _MOST_LEVEL = 17
 """Attributes whose names fit around the circle side by side."""
 _MOST_LISTED = 100
@@ -122,6 +122,8 @@ def _curve(start: tuple[float, float], end: tuple[float, float], middle: tuple[f
 
 def _level(name: str, turn: float, middle: tuple[float, float], radius: float) -> Markup:
     x, y = _point(middle, radius + 9, turn)
+    if abs(math.sin(turn)) < 0.1:  # at the very bottom, below its neighbours
+        return text_at(x, y + 14, cut(name, 14), anchor="middle", style="strong")
     return text_at(x, y + 4, cut(name, 14), anchor="start" if turn <= math.pi else "end", style="strong")
 
 

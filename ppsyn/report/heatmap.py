@@ -1,6 +1,7 @@
 """Expected error per attribute and per pair, as a heat map: which tables to trust."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ppsyn.report.elements import fold, legend, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, join, tag
@@ -11,7 +12,7 @@ from ppsyn.report.words import cut, marginal, plural, share
 
 _LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """The same in every report, so that reports can be compared."""
-_SPACE, _WIDE_CELL, _WIDTH = 92.0, 13.0, 340.0
+_SPACE, _WIDE_CELL, _WIDTH = 96.0, 13.0, 340.0
 _MOST_NARROW = 18
 """Attributes that fit the width of a phone."""
 _MOST_LISTED = 150
@@ -19,18 +20,22 @@ _MOST_LISTED = 150
 
 def trust(released: Released, rounds: Sequence[Told]) -> Markup:
     """The section."""
-    model = released.synthesis.model
-    found = trusts(model, released.synthesis.measurements)
+    found = trusts(released.synthesis)
     return section(
         "trust",
         "Which tables to trust",
         tag(
             "p",
-            "For every attribute (the diagonal) and every pair of attributes: the share of rows that the added noise "
-            "is expected to put into wrong cells of their table of counts. Under 2% a table can be read cell by cell; "
-            "above 10% only its broad shape.",
+            "For every attribute (the diagonal) and every pair of attributes: the share of rows that the noise added "
+            "for privacy is expected to put into wrong cells of their table of counts. The smaller the share, the "
+            "finer the detail that can be trusted.",
         ),
-        tag("figure", _map(released.synthesis.domain.names, found), _legend(found)),
+        tag(
+            "figure",
+            _map(released.synthesis.domain.names, found),
+            _legend(found),
+            tag("figcaption", "A name stands for the row to its left and for the column below it."),
+        ),
         tag("h3", "What these figures cover, and what they do not"),
         tag("ul", *(tag("li", text) for text in _coverage(released, rounds, found))),
         *_lists(found),
@@ -41,30 +46,28 @@ def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
     is_wide = len(names) > _MOST_NARROW
     cell = _WIDE_CELL if is_wide else (_WIDTH - _SPACE - 2) / len(names)
     cell = min(cell, 26.0)
-    side = _SPACE + cell * len(names) + 2
+    side = cell * len(names)
     at = {name: number for number, name in enumerate(names)}
     parts: list[Part] = [*_names(names, cell)]
     for one in found:
         row, column = at[one.clique[-1]], at[one.clique[0]]
-        parts += _cell(_SPACE + column * cell, _SPACE + row * cell, cell, one.misplaced)
+        parts += _cell(column * cell, row * cell, cell, one.misplaced)
     known = [one for one in found if one.misplaced is not None and len(one.clique) > 1]
     description = (
         f"{plural(len(names), 'attribute')}; of {plural(len(found) - len(names), 'pair')}, {len(known)} were measured "
         "together. The lists below have the figures."
     )
     told = ("Expected error per attribute and per pair", description)
-    drawn = picture("heat", told, (side, side), parts, style="fixed" if is_wide else "middle")
+    drawn = picture("heat", told, (side + _SPACE, side), parts, style="fixed" if is_wide else "middle")
     if not is_wide:
         return drawn
     return tag("div", drawn, class_="scroll", tabindex="0", role="group", aria_label=told[0])
 
 
 def _names(names: Sequence[str], cell: float) -> Iterator[Part]:
+    """Each beside the diagonal: it names the row to its left and the column below it."""
     for number, name in enumerate(names):
-        middle = _SPACE + (number + 0.5) * cell
-        yield text_at(_SPACE - 5, middle + 3.5, cut(name, 14), anchor="end")
-        turned = f"rotate(-60 {middle:.1f} {_SPACE + number * cell - 5:.1f})"
-        yield tag("text", cut(name, 14), x=middle, y=_SPACE + number * cell - 5, transform=turned)
+        yield text_at((number + 1) * cell + 4, (number + 0.5) * cell + 4, cut(name, 14), style="strong")
 
 
 def _cell(x: float, y: float, cell: float, misplaced: float | None) -> Iterator[Part]:
@@ -81,10 +84,10 @@ def _level(misplaced: float) -> int:
 
 
 def _legend(found: Sequence[Trust]) -> Markup:
-    edges = [share(limit) for limit in _LIMITS]
+    edges = [f"{limit:.0%}" for limit in _LIMITS]
     texts = [
         f"under {edges[0]}",
-        *(f"{a} to {b}" for a, b in zip(edges, edges[1:], strict=False)),
+        *(f"{a} to {b}" for a, b in pairwise(edges)),
         f"{edges[-1]} or more",
     ]
     entries = [(f"e{level}", text) for level, text in enumerate(texts)]
@@ -95,12 +98,12 @@ def _legend(found: Sequence[Trust]) -> Markup:
 
 def _coverage(released: Released, rounds: Sequence[Told], found: Sequence[Trust]) -> Iterator[str]:
     yield (
-        "They cover the noise that was added for privacy. They are computed from the noise scale of every measurement "
-        "that contains the attributes; the fitted model, which reconciles all measurements, usually does better."
+        "They cover the noise that was added for privacy: the model was fitted again to its own answers under fresh "
+        "noise of the same size, and the rows that changed their cell were counted."
     )
     yield (
         "They do not cover what merging hides: within a group of cells the table follows the model, not a measurement "
-        "of its own. Read merged values as groups; the round table and measurements.parquet say which they are."
+        "of its own. True errors are therefore larger, as a rule, and most so where many cells were merged into few."
     )
     if any(one.misplaced is None for one in found):
         yield (

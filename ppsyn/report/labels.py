@@ -57,7 +57,10 @@ def _value(column: ColumnSchema, first: int, last: int) -> str:
 
 
 def _range(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
+    if first == last:
+        return first
+    is_short = first.isdecimal() and last.isdecimal()
+    return f"{first}\N{EN DASH}{last}" if is_short else f"{first} to {last}"
 
 
 def _position(column: BinnedColumn, position: float) -> str:

@@ -34,7 +34,7 @@ def marginals(released: Released) -> Markup:
             ]
         ),
         tag("h3", "Attributes, one by one"),
-        tag("div", *attribute_cards(released, counts), class_="grid"),
+        tag("div", *attribute_cards(released, counts), class_="packed"),
         *_together(released, chosen, counts),
     )
 
@@ -96,7 +96,7 @@ def _card(released: Released, name: str, measurement: Measurement, synthetic: Fl
     return tag(
         "figure",
         tag("h4", title),
-        tag("p", f"{plural(groups, 'group')}; {within} within the noise (sd {measurement.sigma:,.0f} rows)"),
+        tag("p", f"{plural(groups, 'group')}, {within} within noise (sd {measurement.sigma:,.0f})"),
         _scatter(name, told, (noisy, sums), measurement.sigma),
         fold("The groups that differ most", _worst(released, measurement, synthetic)),
         class_="card",
@@ -117,10 +117,13 @@ def _scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], si
         line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, _SIZE - _EDGE), "l-axis"),
         line((_EDGE, 4), (_EDGE, _SIZE - _EDGE), "l-axis"),
         line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, 4), "l-axis"),
-        *(tag("path", d=_band(top, shift, sigma), class_="l-soft", stroke_dasharray="3 3") for shift in (-1, 1)),
         *(
-            tag("circle", cx=_x(noisy[at], top), cy=_y(sums[at], top), r=2.6, class_="s-blue", fill_opacity="0.7")
-            for at in largest.tolist()
+            tag("path", d=_band(top, sigma, is_upper=is_upper), class_="l-soft", stroke_dasharray="3 3")
+            for is_upper in (True, False)
+        ),
+        *(
+            tag("circle", cx=_x(x, top), cy=_y(y, top), r=2.6, class_="s-blue", fill_opacity="0.7")
+            for x, y in zip(noisy[largest].tolist(), sums[largest].tolist(), strict=True)
         ),
         text_at(_EDGE, _SIZE - 10, "0"),
         text_at(_SIZE - 4, _SIZE - 10, f"measured {count(top)}", anchor="end"),
@@ -137,8 +140,9 @@ def _y(rows: float, top: float) -> float:
     return _SIZE - _EDGE - (_SIZE - 4 - _EDGE) * (max(rows, 0.0) / top) ** 0.5
 
 
-def _band(top: float, shift: int, sigma: float) -> str:
+def _band(top: float, sigma: float, *, is_upper: bool) -> str:
     """The curve on which counts differ by as much as noise explains."""
-    points = [(rows, rows + shift * SURE * sigma) for rows in np.linspace(0, 1, 24) ** 2 * top]
-    inside = [(_x(x, top), _y(y, top)) for x, y in points if 0 <= y <= top]
-    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in inside) if inside else "M0 0"
+    most = SURE * sigma
+    least = [share**2 * (top - most) for share in np.linspace(0, 1, 24).tolist()]
+    points = [(rows, rows + most) if is_upper else (rows + most, rows) for rows in least]
+    return "M" + " ".join(f"{_x(x, top):.1f} {_y(y, top):.1f}" for x, y in points)

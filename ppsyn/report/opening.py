@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ppsyn.report.elements import paragraphs, section, table
 from ppsyn.report.markup import Markup, Part, tag
 from ppsyn.report.released import Released
-from ppsyn.report.words import amount, count, marginal, plural
+from ppsyn.report.words import amount, count, marginal, plural, small
 from schemas.columns import BooleanColumn, CategoricalColumn, ColumnSchema
 from schemas.manifest import Guarantee
 
@@ -32,8 +32,8 @@ def _facts(released: Released) -> Iterator[tuple[str, list[Part]]]:
     yield "Synthetic rows", [count(manifest.rows), tag("small", _origin_of_rows(released))]
     yield "Columns", [str(len(manifest.table.columns)), tag("small", "described from public knowledge")]
     if guarantee.epsilon is not None and guarantee.delta is not None:
-        small = f"at delta {guarantee.delta:g}; zCDP rho {amount(guarantee.rho)}"
-        yield "Privacy spent", [f"epsilon {guarantee.epsilon:.3g}", tag("small", small)]
+        note = f"at delta {small(guarantee.delta)}; zCDP rho {amount(guarantee.rho)}"
+        yield "Privacy spent", [f"epsilon {guarantee.epsilon:.3g}", tag("small", note)]
     else:
         yield "Privacy spent", [f"rho {amount(guarantee.rho)}", tag("small", "zero-concentrated")]
     yield "Protects", [*_unit(released)]
@@ -89,8 +89,8 @@ def _promise(promised: Guarantee, who: str) -> str:
     told = f"{factor:.3g}" if factor < _LARGE_FACTOR else f"{factor:.1e}"
     return (
         f"Had {who} not been in the private table, every outcome of this release would have been as likely up to a "
-        f"factor of {told}, except for outcomes whose probability together is at most {promised.delta:g}. This is "
-        f"differential privacy with epsilon {promised.epsilon:.4g} and delta {promised.delta:g}."
+        f"factor of {told}, except for outcomes whose probability together is at most {small(promised.delta)}. This is "
+        f"differential privacy with epsilon {promised.epsilon:.4g} and delta {small(promised.delta)}."
     )
 
 

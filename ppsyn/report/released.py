@@ -79,7 +79,7 @@ def synthetic_counts(released: Released, cliques: Iterable[Clique]) -> dict[Cliq
     domain = synthesis.domain
     counts = {clique: np.zeros(domain.size(clique)) for clique in cliques}
     for codes in blocks(synthesis.model.steps(), domain, rows, released.manifest.generation.seed):
-        for clique, sums in counts.items():
+        for clique in counts:
             cells = np.ravel_multi_index([codes[name] for name in clique], domain.shape(clique))
-            sums += np.bincount(cells, minlength=sums.size)
+            counts[clique] += np.bincount(cells, minlength=counts[clique].size)
     return {clique: sums * (released.total / rows) for clique, sums in counts.items()}

@@ -7,14 +7,16 @@ import numpy as np
 
 from ppsyn.domain import Clique
 from ppsyn.report.budget import Spending
-from ppsyn.report.elements import legend, line, picture, section, table, text_at
+from ppsyn.report.elements import fold, legend, line, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, tag
 from ppsyn.report.released import Released, measured_rounds
-from ppsyn.report.words import count, marginal, plural, share
+from ppsyn.report.words import count, marginal, nice_above, plural, share
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40.0, 340.0, 12.0, 150.0
 _HEIGHT = 182.0
 _MOST = 200
+_FEW = 12
+"""Rounds whose table is not folded away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +103,13 @@ def _shown(told: Sequence[Told], total: float) -> Iterator[Part]:
         )
         for one in told[:_MOST]
     ]
-    yield table(f"{caption}. Distances in rows.", heads, rows, numbers=(0, *range(2, 8)))
+    whole = table(f"{caption}. Distances in rows.", heads, rows, numbers=(0, *range(2, 8)))
+    yield whole if len(rows) <= _FEW else fold("Every round in numbers", whole, is_printed=True)
 
 
 def _chart(told: Sequence[Told], total: float) -> Markup:
     shown = told[:_MOST]
-    top = max(max(one.before, one.after, one.noise) for one in shown) / total or 1.0
+    top = nice_above(max(1e-6, *(max(one.before, one.after, one.noise) / total for one in shown)))
     slot = (_RIGHT - _LEFT) / len(shown)
     parts: list[Part] = [*_axis(top)]
     for at, one in enumerate(shown):

@@ -1,5 +1,6 @@
 """Numbers as a reader sees them."""
 
+import math
 from fractions import Fraction
 
 from ppsyn.domain import Clique
@@ -16,6 +17,17 @@ def share(part: float | Fraction) -> str:
     if percent == 0 or percent >= 9.95:
         return f"{percent:.0f}%"
     return f"{percent:.1f}%" if percent >= 0.095 else f"{percent:.1g}%"
+
+
+def small(probability: float) -> str:
+    """A probability, or a share, as short as it can be written."""
+    return f"{probability:g}".replace("e-0", "e-")
+
+
+def nice_above(number: float) -> float:
+    """The next of 1, 2 and 5, times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= number * (1 - 1e-9))
 
 
 def amount(rho: Fraction) -> str:
