@@ -14,8 +14,9 @@ import pytest
 
 from ppsyn.dp.account import RunAccount, StoredAccount
 from ppsyn.dp.ledger import Spend
-from ppsyn.releases.layout import FILES, LEDGER, LEDGER_JSON, MANIFEST, SEAL, release_folder
+from ppsyn.releases.layout import FILES, LEDGER, LEDGER_JSON, MANIFEST, REPORT, SEAL, release_folder
 from ppsyn.releases.publish import publish, stage_records, stage_rows, stage_validation
+from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.requests import MeasureRequest
 from ppsyn.runs import records
@@ -229,6 +230,12 @@ def reseal(folder: Path, manifest: Manifest | None = None) -> None:
     manifest = manifest or manifest_of(folder)
     files = {name: _digest((folder / name).read_bytes()) for name in FILES}
     seal(folder, manifest.model_copy(update={"files": files}).to_bytes())
+
+
+def retell(folder: Path, manifest: Manifest) -> None:
+    """Make the report anew for this manifest, and reseal."""
+    (folder / REPORT).write_bytes(make_report(open_store(Place(url=str(folder))), manifest))
+    reseal(folder, manifest)
 
 
 def seal(folder: Path, manifest: bytes) -> None:

@@ -165,7 +165,7 @@ def _numbers(spent: Spending, rho: Fraction) -> Markup:
     ]
     more = len(spent.turns) - _MOST_ROUNDS
     caption = "What was charged, as rho" + (f"; ledger.parquet has {more} more rounds" if more > 0 else "")
-    heads = ("", "Selection", "Measurement", "Together", "Share", "Lost answers")
+    heads = ("Stage", "Selection", "Measurement", "Together", "Share", "Lost answers")
     return table(caption, heads, rows, numbers=range(1, 6))
 
 

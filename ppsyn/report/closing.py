@@ -81,8 +81,8 @@ def audit(released: Released, report: str) -> Markup:
         "How to check it, and how to make it again",
         paragraphs(
             "Nobody has to believe this page. With the folder it came in, and without the private table, anyone can "
-            "verify every file, add up the budget, replay every step, fit the model again, draw the same rows, and make "
-            "this page again, byte for byte:"
+            "verify every file, add up the budget, replay every step, fit the model again, draw the same rows, and "
+            "make this page again, byte for byte:"
         ),
         tag("pre", tag("code", f"ppsyn audit {folder}\nsha256sum --check manifest.sha256")),
         paragraphs("More rows of the same model, at no further cost in privacy:"),
@@ -93,6 +93,6 @@ def audit(released: Released, report: str) -> Markup:
         ),
         fold(
             "What computed it",
-            table("Equal code on an equal processor gives equal bits", ("", ""), facts),
+            table("Equal code and processors give equal bits", ("What", "Which"), facts),
         ),
     )

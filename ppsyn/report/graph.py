@@ -13,7 +13,8 @@ from ppsyn.report.elements import fold, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, tag
 from ppsyn.report.words import cut, plural
 
-_WIDTH, _HEIGHT, _RADIUS = 360.0, 240.0, 88.0
+_RADIUS, _LINE, _NAME = 66.0, 12.0, 112.0
+"""Of the circle at least; between names that stand below each other; and the room that a name takes."""
 _MOST_LEVEL = 17
 """Attributes whose names fit around the circle side by side."""
 _MOST_LISTED = 100
@@ -84,8 +85,9 @@ def _around(model: GraphicalModel) -> list[str]:
 
 def _drawing(names: Sequence[str], edges: Sequence[Edge]) -> Markup:
     is_wide = len(names) > _MOST_LEVEL
-    radius = max(_RADIUS, 2.2 * len(names)) if is_wide else _RADIUS
-    size = (2 * radius + 190, 2 * radius + 190) if is_wide else (_WIDTH, _HEIGHT)
+    # Near the top of a circle of n names, neighbours stand radius * (2 pi / n)**2 below each other.
+    radius = max(_RADIUS, 2.2 * len(names) if is_wide else _LINE * (len(names) / (2 * math.pi)) ** 2)
+    size = (2 * (radius + _NAME), 2 * (radius + (_NAME if is_wide else 30)))
     middle = (size[0] / 2, size[1] / 2)
     turns = {name: 2 * math.pi * (at + 0.5) / len(names) for at, name in enumerate(names)}
     points = {name: _point(middle, radius, turn) for name, turn in turns.items()}

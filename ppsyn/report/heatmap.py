@@ -12,7 +12,7 @@ from ppsyn.report.words import cut, marginal, plural, share
 
 _LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """The same in every report, so that reports can be compared."""
-_SPACE, _WIDE_CELL, _WIDTH = 96.0, 13.0, 340.0
+_SPACE, _WIDE_CELL, _WIDTH = 106.0, 13.0, 340.0
 _MOST_NARROW = 18
 """Attributes that fit the width of a phone."""
 _MOST_LISTED = 150

@@ -79,7 +79,7 @@ def synthetic_counts(released: Released, cliques: Iterable[Clique]) -> dict[Cliq
     domain = synthesis.domain
     counts = {clique: np.zeros(domain.size(clique)) for clique in cliques}
     for codes in blocks(synthesis.model.steps(), domain, rows, released.manifest.generation.seed):
-        for clique in counts:
+        for clique, sums in counts.items():
             cells = np.ravel_multi_index([codes[name] for name in clique], domain.shape(clique))
-            counts[clique] += np.bincount(cells, minlength=counts[clique].size)
+            np.add(sums, np.bincount(cells, minlength=sums.size), out=sums)
     return {clique: sums * (released.total / rows) for clique, sums in counts.items()}

@@ -134,7 +134,7 @@ def exact_counts(table: pa.Table) -> TableCounter:
     return TableCounter(encode(table.select(columns).to_pandas(types_mapper=pd.ArrowDtype), schema))
 
 
-NOISY = ("measurements.parquet", "model.npz", "/answers/", "/checkpoints/")
+NOISY = ("measurements.parquet", "model.npz", "report.html", "/answers/", "/checkpoints/")
 """Files with noisy counts, which are held against the exact ones instead."""
 
 

@@ -22,7 +22,7 @@ from ppsyn.storage import open_store
 from schemas.places import Place
 
 EVERY_FILE = (*FILES, MANIFEST, SEAL)
-STAGES = ("chain", "budget", "replay", "model", "rows", "validation")
+STAGES = ("chain", "budget", "replay", "model", "rows", "validation", "report")
 
 
 @pytest.fixture(scope="session")

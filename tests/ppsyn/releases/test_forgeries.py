@@ -22,6 +22,7 @@ from published import (
     manifest_of,
     people,
     reseal,
+    retell,
     seal,
     shared_release,
     write_entries,
@@ -30,7 +31,7 @@ from published import (
 from ppsyn.dp.account import StoredAccount
 from ppsyn.packing import pack_arrays, unpack_arrays
 from ppsyn.releases.audit import audit
-from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, SYNTHETIC, VALIDATION
+from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, REPORT, SYNTHETIC, VALIDATION
 from ppsyn.releases.publish import guarantee_of
 from ppsyn.releases.tables import entries_to_json, pack_entries
 from ppsyn.storage import open_store
@@ -231,6 +232,16 @@ def replaced(file: str, old: bytes, new: bytes) -> Forge:
     return forge
 
 
+def standing(**change: Fraction) -> Forge:
+    """Has the account stand otherwise than it did."""
+
+    def forge(folder: Path) -> None:
+        said = manifest_of(folder)
+        reseal(folder, said.model_copy(update={"account": said.account.model_copy(update=change)}))
+
+    return forge
+
+
 def overwritten(file: str, data: bytes) -> Forge:
     def forge(folder: Path) -> None:
         (folder / file).write_bytes(data)
@@ -344,6 +355,12 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "a check that failed": (replaced(VALIDATION, b'"success": true', b'"success": false'), "validation"),
     "no validation": (overwritten(VALIDATION, b"{}"), "validation"),
     "no text in the validation": (overwritten(VALIDATION, b"\xff"), "validation"),
+    "a better guarantee in the report": (replaced(REPORT, b"epsilon 2", b"epsilon 1"), "report"),
+    "a link in the report": (replaced(REPORT, b"<footer>", b'<footer><a href="//x.example">x</a>'), "report"),
+    "no report": (overwritten(REPORT, b""), "report"),
+    "an account with more left than its cap": (standing(left=Fraction(100)), "budget"),
+    "an account below nothing": (standing(left=Fraction(-1)), "budget"),
+    "an account with another cap": (standing(cap=Fraction(100)), "report"),
 }
 
 
@@ -404,7 +421,17 @@ def test_a_release_made_up_as_a_whole_is_found_with_the_account_only(release: Pu
 
 def test_another_schema_text_under_a_new_seal_is_found_with_the_account(release: Published, folder: Path) -> None:
     said = manifest_of(folder)
-    reseal(folder, said.model_copy(update={"table": said.table.model_copy(update={"excluded": ("who",)})}))
+    retell(folder, said.model_copy(update={"table": said.table.model_copy(update={"excluded": ("who",)})}))
+    assert problems(folder) == {}
+    assert set(problems(folder, release.account)) == {"account"}
+
+
+@pytest.mark.parametrize("change", [{"cap": Fraction(100)}, {"left": Fraction(0)}])
+def test_another_standing_of_the_account_is_found_with_the_account(
+    release: Published, folder: Path, change: dict[str, Fraction]
+) -> None:
+    said = manifest_of(folder)
+    retell(folder, said.model_copy(update={"account": said.account.model_copy(update=change)}))
     assert problems(folder) == {}
     assert set(problems(folder, release.account)) == {"account"}
 
