@@ -1,6 +1,7 @@
 # Every target sets up what it needs in .venv; nothing else on the machine changes, except that Debian's
-# python3-venv is installed where Python cannot make an environment without it, and that Prefect keeps
-# its history in ~/.prefect, or where PREFECT_HOME says.
+# python3-venv is installed where Python cannot make an environment without it, that the tests install
+# Debian's chromium where there is no Chromium or Chrome, and that Prefect keeps its history in ~/.prefect,
+# or where PREFECT_HOME says.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,10 +14,10 @@ DATA ?= data
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
 
-test: $(VENV)/ready  ## the fast tests
+test: $(VENV)/ready $(VENV)/browser  ## the fast tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/ready  ## the tests that take minutes
+test-slow: $(VENV)/ready $(VENV)/browser  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
 
 check: $(VENV)/ready  ## what must be clean before a commit
@@ -45,6 +46,13 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable . --group dev
+	touch $@
+
+# The reports of releases are tested in a real browser; Playwright's own is for systems without apt.
+$(VENV)/browser: $(VENV)/ready
+	command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
+		|| (apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core) \
+		|| $(BIN)/playwright install chromium
 	touch $@
 
 clean:
