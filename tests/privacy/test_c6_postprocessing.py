@@ -1,15 +1,18 @@
 """Claim C6: whatever is published follows from the schema, the settings and the answers."""
 
 import gc
+import re
+import shutil
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
-from privacy.instruments import guard
+from privacy.instruments import guard, watch_draws
 from privacy.neighbours import encoded
 from privacy.releases import CANARY, ODD, SCHEMA, SETTINGS, Script, private_frame, published, scripted_release
+from published import make_release
 
 from ppsyn import Synthesis, load, save, synthesize
 from ppsyn.discretize import EncodedTable, encode
@@ -19,6 +22,11 @@ from ppsyn.dp.curator import TableCurator
 from ppsyn.errors import DomainRefusedError
 from ppsyn.marginals import TableCounter
 from ppsyn.model import fit
+from ppsyn.releases.layout import REPORT
+from ppsyn.releases.opened import read_manifest
+from ppsyn.releases.reporting import make_report
+from ppsyn.storage import open_store
+from schemas.places import Place
 from schemas.table import TableSchema
 
 
@@ -152,3 +160,24 @@ def test_c6_a_refused_value_is_not_named_nor_counted() -> None:
     assert CANARY not in f"{caught.value!r} {caught.value}"
     assert caught.value.__context__ is None
     assert not any(character.isdigit() for character in str(caught.value))
+
+
+def reported(frame: pd.DataFrame, folder: Path) -> bytes:
+    """The report of a release with made-up answers, up to the digests of its files, which hold random numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        watch_draws(patch, Script())
+        release = make_release(folder, frame, SCHEMA)
+    page = (release.folder / REPORT).read_bytes().split(b'<section id="audit"')[0]
+    return re.sub(rb"begun on [^.]*", b"", page)
+
+
+def test_c6_equal_answers_about_different_tables_are_reported_alike(tmp_path: Path) -> None:
+    assert reported(private_frame(12), tmp_path / "left") == reported(private_frame(40), tmp_path / "right")
+
+
+def test_c6_the_report_is_made_from_the_released_folder_alone(tmp_path: Path) -> None:
+    release = make_release(tmp_path / "made", private_frame(), SCHEMA)
+    shutil.copytree(release.folder, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "made")
+    store = open_store(Place(url=str(tmp_path / "copy")))
+    assert make_report(store, read_manifest(store)[0]) == store.get(REPORT)
