@@ -117,6 +117,7 @@ class Summary:
             (
                 f"released  {folder}",
                 f"table     {folder}/synthetic.parquet: {manifest.rows} rows, {len(manifest.table.columns)} columns",
+                f"report    {folder}/report.html",
                 f"spent     {cost}, protecting {guarantee.unit}",
                 f"account   {manifest.dataset}: rho {self.account_left:.6g} left of {self.account_cap:.6g}",
                 f"audit     ppsyn audit {folder}",
