@@ -25,7 +25,7 @@ def validate(ref: RunRef) -> None:
 @task(name="write artifacts", task_run_name="{ref.dataset} {ref.run} write artifacts", **FREE)
 @sealed
 def write_artifacts(ref: RunRef) -> None:
-    """Write the answers, the model, the ledger and the manifest into the staging folder."""
+    """Write the answers, the model, the ledger, the report and the manifest into the staging folder."""
     releases.stage_records(run_of(ref))
 
 

@@ -10,7 +10,7 @@ from ppsyn.report.released import Charged, Released, charged
 from ppsyn.report.words import amount, plural, share
 
 _WIDTH, _HEIGHT = 1000.0, 40.0
-_MOST_ROUNDS, _MOST_APART = 200, 12
+_MOST_ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +131,12 @@ def _release_bar(spent: Spending, rho: Fraction) -> Markup:
 
 
 def _stacked(bars: Iterable[tuple[str, Fraction]]) -> Iterator[Part]:
-    """One bar beside the other, over the whole width; few enough stand apart."""
+    """One bar beside the other, over the whole width."""
     listed = [bar for bar in bars if bar[1] > 0]
     total, at = float(sum(rho for _, rho in listed)), 0.0
     for style, rho in listed:
         width = _WIDTH * float(rho) / total
-        kind = style if len(listed) > _MOST_APART else f"{style} gap"
-        yield tag("rect", x=at, y=0, width=width, height=_HEIGHT, class_=kind)
+        yield tag("rect", x=at, y=0, width=width, height=_HEIGHT, class_=style)
         at += width
 
 

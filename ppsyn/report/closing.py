@@ -1,19 +1,14 @@
 """The end of the page: what was checked, and how anyone can check it again."""
 
-import json
+from pydantic import JsonValue
 
 from ppsyn.report.elements import fold, paragraphs, section, table
 from ppsyn.report.markup import Markup, tag
 from ppsyn.report.released import Released
-from ppsyn.report.words import count, cut, plural
+from ppsyn.report.words import count, plural
 from schemas.validation import ValidationResult
 
-_ABOUT = {
-    "columns": "It has the columns of the schema, in order",
-    "dtype": "Its type is",
-    "nulls": "No value is missing",
-    "values": "Every value is in the domain",
-}
+_MOST_VALUES = 12
 
 
 def checks(released: Released) -> Markup:
@@ -42,12 +37,23 @@ def checks(released: Released) -> Markup:
 
 
 def _expected(result: ValidationResult) -> str:
-    about = _ABOUT[result.about]
-    if result.about == "dtype":
-        return f"{about} {cut(json.dumps(result.kwargs.get('value_set'), ensure_ascii=False), 80)}"
-    if result.about == "values":
-        return f"{about}: {cut(json.dumps(result.kwargs, ensure_ascii=False), 160)}"
-    return about
+    match result.about:
+        case "columns":
+            return "It has the columns of the schema, in order"
+        case "dtype":
+            return f"Its type is {_listed(result.kwargs.get('value_set'))}"
+        case "nulls":
+            return "No value is missing"
+        case "values" if "value_set" in result.kwargs:
+            return f"Every value is one of {_listed(result.kwargs['value_set'])}"
+        case "values":
+            return f"Every value lies from {result.kwargs.get('min_value')} to {result.kwargs.get('max_value')}"
+
+
+def _listed(values: JsonValue) -> str:
+    texts = [str(value) for value in values] if isinstance(values, list) else [str(values)]
+    more = f" and {len(texts) - _MOST_VALUES} more" if len(texts) > _MOST_VALUES else ""
+    return ", ".join(texts[:_MOST_VALUES]) + more
 
 
 def _word(success: bool) -> str:
@@ -84,7 +90,7 @@ def audit(released: Released, report: str) -> Markup:
             "verify every file, add up the budget, replay every step, fit the model again, draw the same rows, and "
             "make this page again, byte for byte:"
         ),
-        tag("pre", tag("code", f"ppsyn audit {folder}\nsha256sum --check manifest.sha256")),
+        tag("pre", tag("code", f"ppsyn audit {folder}\ncd {folder} && sha256sum --check manifest.sha256")),
         paragraphs("More rows of the same model, at no further cost in privacy:"),
         tag("pre", tag("code", f"ppsyn regenerate {folder} --rows 1000000 --seed 7 --out more.parquet")),
         fold(

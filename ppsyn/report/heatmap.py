@@ -58,7 +58,7 @@ def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
         "together. The lists below have the figures."
     )
     told = ("Expected error per attribute and per pair", description)
-    drawn = picture("heat", told, (side + _SPACE, side), parts, style="fixed" if is_wide else "middle")
+    drawn = picture("heat", told, (max(side + _SPACE, _WIDTH), side), parts, style="fixed" if is_wide else "middle")
     if not is_wide:
         return drawn
     return tag("div", drawn, class_="scroll", tabindex="0", role="group", aria_label=told[0])

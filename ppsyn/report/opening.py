@@ -11,13 +11,13 @@ from schemas.columns import BooleanColumn, CategoricalColumn, ColumnSchema
 from schemas.manifest import Guarantee
 
 _LARGE_FACTOR = 1000
-"""Beyond it a factor is told as `a factor of more than`: it means little."""
+"""From here on the digits of a factor mean nothing."""
 
 
 def headline(released: Released) -> Markup:
     """The title, and the facts at a glance."""
     manifest, hold = released.manifest, released.hold
-    begun = "" if hold is None else f", begun on {hold.at.day} {hold.at:%B %Y}"
+    begun = "" if hold is None else f", begun on {hold.at.date().isoformat()}"
     return tag(
         "div",
         tag("p", "Differentially private synthetic table", class_="kicker"),
@@ -58,10 +58,10 @@ def guarantee(released: Released) -> Markup:
         "guarantee",
         "What this is, and what it promises",
         paragraphs(
-            "Every row of the released table is made up. Rows were drawn from a statistical model; the model was "
-            "fitted to counts of the private table, and random noise was added to every count before it left the "
-            "place where the table is kept. Nothing else about the private table was used, not even its number of "
-            "rows. This page, too, is computed from the released files alone."
+            "Every row of the released table is made up. Rows were drawn from a statistical model, and the model was "
+            "fitted to counts of the private table to which random noise had been added. What to count was decided by "
+            "noisy draws, too. Nothing else about the private table was used, not even its number of rows. This page "
+            "is computed from the released files alone."
         ),
         tag("div", tag("p", _promise(released.manifest.guarantee, _who(released))), class_="promise"),
         tag("h3", "What it does not promise"),
@@ -88,9 +88,10 @@ def _promise(promised: Guarantee, who: str) -> str:
     factor = math.exp(min(promised.epsilon, 700.0))
     told = f"{factor:.3g}" if factor < _LARGE_FACTOR else f"{factor:.1e}"
     return (
-        f"Had {who} not been in the private table, every outcome of this release would have been as likely up to a "
-        f"factor of {told}, except for outcomes whose probability together is at most {small(promised.delta)}. This is "
-        f"differential privacy with epsilon {promised.epsilon:.4g} and delta {small(promised.delta)}."
+        f"Had {who} not been in the private table, nothing that can be seen in this release would have been more than "
+        f"{told} times as likely, or less likely by more than the same factor, give or take a probability of "
+        f"{small(promised.delta)}. This is differential privacy with epsilon {promised.epsilon:.4g} and delta "
+        f"{small(promised.delta)}."
     )
 
 

@@ -41,10 +41,12 @@ class Told:
 
 def told_rounds(released: Released, spent: Spending) -> list[Told]:
     """The rounds whose measurement arrived."""
+    model, found = released.synthesis.model, measured_rounds(released.synthesis)
     numbers = [turn.number for turn in spent.turns if turn.is_measured]
-    model = released.synthesis.model
+    if len(numbers) != len(found):  # rounds that were charged in another way
+        numbers = list(range(1, len(found) + 1))
     told: list[Told] = []
-    for number, (done, measurement) in zip(numbers, measured_rounds(released.synthesis), strict=True):
+    for number, (done, measurement) in zip(numbers, found, strict=True):
         now = measurement.partition.sum_expected(model.project(done.clique))
         after = float(np.abs(measurement.noisy_counts - now).sum()) / 2
         cells = measurement.partition.cells
@@ -91,7 +93,7 @@ def _shown(told: Sequence[Told], total: float) -> Iterator[Part]:
     )
     more = len(told) - _MOST
     caption = "All rounds" + (f" but the last {more}, which measurements.parquet has" if more > 0 else "")
-    heads = ("Round", "Marginal", "Cells", "Groups", "Noise (sd of a count)", "Before", "Final model", "Noise alone")
+    heads = ("Round", "Marginal", "Cells", "Groups", "Noise (sd)", "Before", "Final model", "Noise alone")
     rows = [
         (
             str(one.number),
@@ -99,11 +101,11 @@ def _shown(told: Sequence[Told], total: float) -> Iterator[Part]:
             count(one.cells),
             count(one.groups),
             f"{one.sigma:,.1f}",
-            *(f"{count(rows)} ({share(rows / total)})" for rows in (one.before, one.after, one.noise)),
+            *(share(rows / total) for rows in (one.before, one.after, one.noise)),
         )
         for one in told[:_MOST]
     ]
-    whole = table(f"{caption}. Distances in rows.", heads, rows, numbers=(0, *range(2, 8)))
+    whole = table(f"{caption}. Distances are shares of all rows.", heads, rows, numbers=(0, *range(2, 8)))
     yield whole if len(rows) <= _FEW else fold("Every round in numbers", whole, is_printed=True)
 
 

@@ -4,7 +4,7 @@ STYLE = """
 :root {
   color-scheme: light dark;
   --paper: #ffffff; --card: #f6f7f9; --ink: #1b2330; --soft: #556070; --line: #d5dae1; --link: #0b5394;
-  --blue: #2f6db3; --pale: #a9c6e6; --orange: #b3500a; --grey: #8b95a3; --good: #1c6b3c; --bad: #a3231b;
+  --blue: #2f6db3; --pale: #a9c6e6; --orange: #b3500a; --grey: #7b8594; --good: #1c6b3c; --bad: #a3231b;
   --e0: #e8f1ea; --e1: #c9e2d0; --e2: #f6e7b4; --e3: #f0bf78; --e4: #df8350; --e5: #b3402e;
 }
 @media (prefers-color-scheme: dark) {
@@ -62,11 +62,12 @@ svg text.strong { fill: var(--ink); }
 svg.strip { height: 2.2rem; border-radius: 4px; }
 svg.middle { max-width: 29rem; }
 svg.fixed { width: auto; max-width: none; }
-.s-blue { fill: var(--blue); } .s-pale { fill: var(--pale); } .s-orange { fill: var(--orange); }
-.s-grey { fill: var(--grey); } .s-line { fill: var(--line); } .s-card { fill: var(--card); }
+.s-blue { fill: var(--blue); } .s-orange { fill: var(--orange); }
+.s-grey { fill: var(--grey); }
+.s-pale { fill: var(--pale); stroke: var(--blue); stroke-width: .6; vector-effect: non-scaling-stroke; }
+.s-line { fill: var(--line); stroke: var(--grey); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .l-axis { stroke: var(--line); stroke-width: 1; } .l-orange { stroke: var(--orange); stroke-width: 1.5; }
-.l-ink { stroke: var(--ink); stroke-width: 1.5; } .l-soft { stroke: var(--soft); stroke-width: 1; fill: none; }
-.gap { stroke: var(--paper); stroke-width: 1; vector-effect: non-scaling-stroke; }
+.l-soft { stroke: var(--soft); stroke-width: 1; fill: none; }
 .e0 { fill: var(--e0); } .e1 { fill: var(--e1); } .e2 { fill: var(--e2); } .e3 { fill: var(--e3); }
 .e4 { fill: var(--e4); } .e5 { fill: var(--e5); } .unknown { fill: var(--card); stroke: var(--line);
   stroke-width: .7; }
@@ -92,6 +93,7 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0;
   border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; font-weight: 600; }
 tbody th { font-weight: 400; }
+tbody td:not(.number) { min-width: 7.5rem; }
 .number { text-align: right; }
 td.number, tbody th.number { white-space: nowrap; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
@@ -106,11 +108,11 @@ code { font-size: .92em; }
     --e0: #e8f1ea; --e1: #c9e2d0; --e2: #f6e7b4; --e3: #f0bf78; --e4: #df8350; --e5: #b3402e;
   }
   @page { margin: 18mm 16mm; }
-  body { font-size: 10pt; } nav, .skip { display: none; }
+  body { font-size: 9.5pt; } nav, .skip { display: none; }
   header { padding-top: 0; } header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   section { padding-top: 1.2rem; margin-top: 1.2rem; } h2, h3, h4 { break-after: avoid; }
   figure, .card, tr, dl.facts { break-inside: avoid; } .card { border: 1px solid var(--line); }
-  .grid { grid-template-columns: repeat(2, 1fr); } .packed { columns: 2; }
+  .grid { grid-template-columns: repeat(3, 1fr); } .packed { columns: 3; } table { font-size: 8pt; }
   details.printed::details-content { content-visibility: visible; display: block; height: auto;
     } .scroll { overflow: visible; }
   svg, .unknown { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
-from published import LOST, Published, in_memory, make_release, manifest_of, shared_release
+from published import LOST, SCHEMA, Published, in_memory, make_release, manifest_of, people, shared_release
 from reports import HOSTILE, Reader, hostile_release, wide_release
 
 from ppsyn.releases.layout import FILES, REPORT, SYNTHETIC
@@ -153,10 +154,13 @@ def test_lost_answers_are_told(page: bytes) -> None:
 
 
 def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
-    changes = {"privacy": {"rho": 0.2}, "account": {"cap": {"rho": 1.0}}}
-    made = make_release(tmp_path, changes=changes)
+    frame, schema = people().assign(who=np.arange(200) % 70), SCHEMA.model_copy(update={"excluded": ("who",)})
+    person = {"column": "who", "max_rows": 2}
+    changes = {"privacy": {"rho": 0.2, "person": person}, "account": {"cap": {"rho": 1.0}}}
+    made = make_release(tmp_path, frame, schema, changes=changes)
     text = "".join(Reader((made.folder / REPORT).read_bytes()).texts)
     assert "zero-concentrated differential privacy with rho 0.2" in text
+    assert "Had all rows of any one person (of a person with more rows, 2 chosen at random count) not been" in text
     assert "epsilon" not in text
 
 
@@ -170,3 +174,10 @@ def test_a_wide_table_has_a_report_of_moderate_size(tmp_path: Path) -> None:
     data = (wide_release(tmp_path).folder / REPORT).read_bytes()
     assert len(data) < 1_500_000
     assert Reader(data).named("svg")
+
+
+def test_a_table_of_one_column_has_a_report(tmp_path: Path) -> None:
+    schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[:1]})
+    changes = {"workload": {"degree": 1}, "algorithm": {"rounds": 2, "iterations": 10}}
+    made = make_release(tmp_path, people()[["sex"]], schema, changes=changes)
+    assert Reader((made.folder / REPORT).read_bytes()).named("svg")
