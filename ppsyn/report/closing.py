@@ -5,10 +5,8 @@ from pydantic import JsonValue
 from ppsyn.report.elements import fold, paragraphs, section, table
 from ppsyn.report.markup import Markup, tag
 from ppsyn.report.released import Released
-from ppsyn.report.words import count, plural
+from ppsyn.report.words import count, listed, plural
 from schemas.validation import ValidationResult
-
-_MOST_VALUES = 12
 
 
 def checks(released: Released) -> Markup:
@@ -41,19 +39,17 @@ def _expected(result: ValidationResult) -> str:
         case "columns":
             return "It has the columns of the schema, in order"
         case "dtype":
-            return f"Its type is {_listed(result.kwargs.get('value_set'))}"
+            return f"Its type is {listed(_texts(result.kwargs.get('value_set')))}"
         case "nulls":
             return "No value is missing"
         case "values" if "value_set" in result.kwargs:
-            return f"Every value is one of {_listed(result.kwargs['value_set'])}"
+            return f"Every value is one of {listed(_texts(result.kwargs['value_set']))}"
         case "values":
             return f"Every value lies from {result.kwargs.get('min_value')} to {result.kwargs.get('max_value')}"
 
 
-def _listed(values: JsonValue) -> str:
-    texts = [str(value) for value in values] if isinstance(values, list) else [str(values)]
-    more = f" and {len(texts) - _MOST_VALUES} more" if len(texts) > _MOST_VALUES else ""
-    return ", ".join(texts[:_MOST_VALUES]) + more
+def _texts(values: JsonValue) -> list[str]:
+    return [str(value) for value in values] if isinstance(values, list) else [str(values)]
 
 
 def _word(success: bool) -> str:

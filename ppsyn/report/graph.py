@@ -11,7 +11,7 @@ from ppsyn.arrays import Floats
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.report.elements import fold, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, tag
-from ppsyn.report.words import cut, plural
+from ppsyn.report.words import listed, plural, shortened
 
 _RADIUS, _LINE, _NAME = 66.0, 12.0, 112.0
 """Of the circle at least; between names that stand below each other; and the room that a name takes."""
@@ -52,7 +52,7 @@ def graph(model: GraphicalModel) -> Markup:
     """The section."""
     edges, names = edges_of(model), _around(model)
     alone = [name for name in model.domain.names if not any(name in (e.first, e.second) for e in edges)]
-    apart = f" Measured alone only, and therefore independent of all others here: {', '.join(alone)}." if alone else ""
+    apart = f" Measured alone only, and therefore independent of all others here: {listed(alone)}." if alone else ""
     rows = [(edge.first, edge.second, f"{edge.bits:.3f}") for edge in edges[:_MOST_LISTED]]
     more = f"; the strongest {_MOST_LISTED} of {len(edges)}" if len(edges) > _MOST_LISTED else ""
     return section(
@@ -125,8 +125,8 @@ def _curve(start: tuple[float, float], end: tuple[float, float], middle: tuple[f
 def _level(name: str, turn: float, middle: tuple[float, float], radius: float) -> Markup:
     x, y = _point(middle, radius + 9, turn)
     if abs(math.sin(turn)) < 0.1:  # at the very bottom, below its neighbours
-        return text_at(x, y + 14, cut(name, 14), anchor="middle", style="strong")
-    return text_at(x, y + 4, cut(name, 14), anchor="start" if turn <= math.pi else "end", style="strong")
+        return text_at(x, y + 14, shortened(name), anchor="middle", style="strong")
+    return text_at(x, y + 4, shortened(name), anchor="start" if turn <= math.pi else "end", style="strong")
 
 
 def _turned(name: str, turn: float, middle: tuple[float, float], radius: float) -> Markup:
@@ -134,4 +134,4 @@ def _turned(name: str, turn: float, middle: tuple[float, float], radius: float) 
     degrees = math.degrees(turn) - 90 if turn <= math.pi else math.degrees(turn) + 90
     anchor = "start" if turn <= math.pi else "end"
     turned = f"rotate({degrees:.1f} {x:.1f} {y:.1f})"
-    return tag("text", cut(name, 14), x=x, y=y, text_anchor=anchor, transform=turned, dy="0.35em", class_="strong")
+    return tag("text", shortened(name), x=x, y=y, text_anchor=anchor, transform=turned, dy="0.35em", class_="strong")

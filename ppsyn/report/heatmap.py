@@ -8,7 +8,7 @@ from ppsyn.report.markup import Markup, Part, join, tag
 from ppsyn.report.released import Released
 from ppsyn.report.rounds import Told
 from ppsyn.report.trust import Trust, trusts
-from ppsyn.report.words import cut, marginal, plural, share
+from ppsyn.report.words import marginal, plural, share, shortened
 
 _LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """The same in every report, so that reports can be compared."""
@@ -16,6 +16,7 @@ _SPACE, _WIDE_CELL, _WIDTH = 106.0, 13.0, 340.0
 _MOST_NARROW = 18
 """Attributes that fit the width of a phone."""
 _MOST_LISTED = 150
+_SETTLED = 0.005
 
 
 def trust(released: Released, rounds: Sequence[Told]) -> Markup:
@@ -67,7 +68,7 @@ def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
 def _names(names: Sequence[str], cell: float) -> Iterator[Part]:
     """Each beside the diagonal: it names the row to its left and the column below it."""
     for number, name in enumerate(names):
-        yield text_at((number + 1) * cell + 4, (number + 0.5) * cell + 4, cut(name, 14), style="strong")
+        yield text_at((number + 1) * cell + 4, (number + 0.5) * cell + 4, shortened(name), style="strong")
 
 
 def _cell(x: float, y: float, cell: float, misplaced: float | None) -> Iterator[Part]:
@@ -125,16 +126,21 @@ def _yardstick(released: Released, rounds: Sequence[Told]) -> str:
     least = max(0.0, last.before - last.noise) / released.total
     return (
         " As a yardstick: every round looked for the marginal that the model got most wrong beyond the noise of "
-        f"measuring it. What the last one took, {marginal(last.clique)}, was wrong by between {share(least)} and "
+        f"measuring it. What the last one took, {marginal(last.clique)}, was wrong by about {share(least)} to "
         f"{share(last.before / released.total)} of the rows."
     )
+
+
+def _figure(misplaced: float) -> str:
+    """A share, unless it is so small that two refits do not settle it."""
+    return share(misplaced) if misplaced >= _SETTLED else f"under {share(_SETTLED)}"
 
 
 def _lists(found: Sequence[Trust]) -> Iterator[Part]:
     known = [(one.clique, one.misplaced) for one in found if one.misplaced is not None]
     ranked = sorted(known, key=lambda pair: pair[1])
     for title, length in (("Attributes", 1), ("Pairs that were measured together", 2)):
-        rows = [(marginal(clique), share(misplaced)) for clique, misplaced in ranked if len(clique) == length]
+        rows = [(marginal(clique), _figure(misplaced)) for clique, misplaced in ranked if len(clique) == length]
         if rows:
             more = f"; the best {_MOST_LISTED} of {len(rows)}" if len(rows) > _MOST_LISTED else ""
             heads = ("Table", "Rows misplaced by noise")

@@ -1,6 +1,7 @@
 """Numbers as a reader sees them."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from ppsyn.domain import Clique
@@ -43,6 +44,17 @@ def plural(number: int, thing: str) -> str:
 def marginal(clique: Clique) -> str:
     """The name of a marginal."""
     return " \N{MULTIPLICATION SIGN} ".join(clique)
+
+
+def shortened(name: str, most: int = 14) -> str:
+    """A name that fits, without its middle if it is too long: names often differ at their ends."""
+    return name if len(name) <= most else f"{name[: most // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 + most // 2 - most :]}"
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Names one after the other, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def cut(text: str, most: int) -> str:

@@ -16,7 +16,7 @@ from ppsyn.report.labels import name_codes, name_group
 from ppsyn.report.markup import short, tag
 from ppsyn.report.released import Charged
 from ppsyn.report.trust import trusts
-from ppsyn.report.words import nice_above, share, small
+from ppsyn.report.words import cut, listed, nice_above, share, shortened, small
 from ppsyn.synthesis import Synthesis
 from schemas.account import FIRST, Charge
 from schemas.table import TableSchema
@@ -71,6 +71,13 @@ def test_shares_are_told_from_nothing(part: float, text: str) -> None:
 def test_small_numbers_are_short() -> None:
     assert small(1e-9) == "1e-9"
     assert small(0.05) == "0.05"
+
+
+def test_texts_that_are_too_long_are_shortened() -> None:
+    assert shortened("attribute number 35") == "attribu\N{HORIZONTAL ELLIPSIS}ber 35"
+    assert shortened("native-country") == "native-country"
+    assert cut("abcdef", 4) == "abc\N{HORIZONTAL ELLIPSIS}"
+    assert (listed(["a", "b"]), listed(["a", "b", "c"], 2)) == ("a, b", "a, b and 1 more")
 
 
 @given(st.floats(1e-6, 1e6))
