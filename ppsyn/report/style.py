@@ -60,6 +60,7 @@ svg { display: block; width: 100%; height: auto; }
 svg text { font-size: 11px; fill: var(--soft); font-family: inherit; }
 svg text.strong { fill: var(--ink); }
 svg.strip { height: 2.2rem; border-radius: 4px; }
+svg.strip .s-pale { stroke: none; }
 svg.middle { max-width: 29rem; }
 svg.fixed { width: auto; max-width: none; }
 .s-blue { fill: var(--blue); } .s-orange { fill: var(--orange); }
@@ -113,6 +114,7 @@ code { font-size: .92em; }
   section { padding-top: 1.2rem; margin-top: 1.2rem; } h2, h3, h4 { break-after: avoid; }
   figure, .card, tr, dl.facts { break-inside: avoid; } .card { border: 1px solid var(--line); }
   .grid { grid-template-columns: repeat(3, 1fr); } .packed { columns: 3; } table { font-size: 8pt; }
+  details:not([open], .printed), .printed > summary { display: none; }
   details.printed::details-content { content-visibility: visible; display: block; height: auto;
     } .scroll { overflow: visible; }
   svg, .unknown { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -8,7 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from published import DATASET, OPEN, RUN, SCHEMA, Published, begin, config_of, finish, manifest_of, people, stage
+from published import (
+    ABANDONED,
+    DATASET,
+    OPEN,
+    RUN,
+    SCHEMA,
+    Published,
+    begin,
+    config_of,
+    finish,
+    manifest_of,
+    people,
+    stage,
+)
 from published import make_release as make
 from published import shared_release as shared
 
@@ -200,6 +213,13 @@ def test_the_span_of_the_account_runs_from_the_hold_to_the_last_charge(release: 
     assert RUN.encode() in entries[span.first]
     assert b'"kind":"charge"' in entries[span.last]
     assert any(OPEN.encode() in entry for entry in entries[span.first : span.last])
+
+
+def test_the_manifest_says_how_the_account_stood_after_the_last_charge(release: Published) -> None:
+    span, parts = manifest_of(release.folder).account, release.account.book.parts
+    assert span.cap == release.account.book.cap
+    held = parts[RUN].ledger.total + parts[OPEN].ledger.total + parts[ABANDONED].ledger.spent
+    assert span.left == span.cap - held > 0
 
 
 def test_sha256sum_knows_the_seal(release: Published) -> None:
