@@ -71,8 +71,6 @@ class Reader(HTMLParser):
         texts: All texts, unescaped.
     """
 
-    _OPEN = frozenset({"meta"})
-
     def __init__(self, page: bytes) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []

@@ -81,7 +81,7 @@ def budget(released: Released) -> Markup:
             "Every question that was put to the private table was charged before it was answered. Amounts are rho of "
             "zero-concentrated differential privacy, which add up.",
         ),
-        tag("figure", _account_bar(account.cap, account.left, rho), _release_bar(spent, rho), class_="bars"),
+        tag("figure", _account_bar(account.cap, account.left, rho), _release_bar(spent, rho)),
         fold("The same in numbers", _numbers(spent, rho)),
     )
 
@@ -143,7 +143,7 @@ def _stacked(bars: Iterable[tuple[str, Fraction]]) -> Iterator[Part]:
 def _numbers(spent: Spending, rho: Fraction) -> Markup:
     rows = [
         (
-            "Initialization",
+            f"Initialization: {plural(spent.measurements, 'measurement')}",
             "",
             amount(spent.initial),
             amount(spent.initial),

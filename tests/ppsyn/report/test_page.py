@@ -81,7 +81,6 @@ def test_it_asks_for_nothing_from_outside(source: str, request: pytest.FixtureRe
     assert all(value and value.startswith("#") for name, value in attributes if name == "href")
     assert not [name for name, _ in attributes if name.startswith("on")]
     assert not read.named("script", "link", "img", "iframe", "object", "embed", "base", "form", "image", "use")
-    assert not re.search(rb"url\(|@import|https?:", re.sub(rb"<[^>]*>[^<]*", b"", page))
     style = page.split(b"<style>")[1].split(b"</style>")[0]
     assert not re.search(rb"url\(|@import|https?:", style)
 
