@@ -13,8 +13,8 @@ from ppsyn.dp.account import StoredAccount
 from ppsyn.errors import InvariantError, StoreError
 from ppsyn.progress import describe
 from ppsyn.releases.opened import read_manifest, released
+from ppsyn.state import State
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import State
 from schemas.manifest import Manifest
 from schemas.run import RunRef
 

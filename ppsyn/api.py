@@ -69,7 +69,9 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     curator = TableCurator(TableCounter(encode(frame, table)), account, max_rows)
     with shown(progress) as watch:
         state = run(curator, start(plan), watch)
-    return Synthesis(table, privacy, config, account.ledger, state.measurements, state.rounds, state.model, seed)
+    return Synthesis(
+        table, privacy, config, account.ledger, state.measurements, state.evidence, state.rounds, state.model, seed
+    )
 
 
 def _schema(schema: TableSchema | Path | str) -> TableSchema:

@@ -76,6 +76,11 @@ class Domain:
         return tuple(sorted(listed, key=self.rank.__getitem__))
 
 
+def varied(domain: Domain) -> Clique:
+    """The attributes with more than one value; the first one, so that there is one, where none has."""
+    return tuple(a.name for a in domain.attributes if a.size > 1) or domain.names[:1]
+
+
 def downward_closure(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
     """Every non-empty subset of the cliques, small ones first, in a fixed order."""
     found = {

@@ -51,7 +51,7 @@ def save(synthesis: Synthesis, folder: Path | str) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"Expected folder={path} to be new or empty.")
     path.mkdir(parents=True, exist_ok=True)
-    fitted = Fitted(synthesis.measurements, synthesis.rounds, synthesis.model, {})
+    fitted = Fitted(synthesis.measurements, synthesis.evidence, synthesis.rounds, synthesis.model, {})
     (path / _MODEL).write_bytes(pack(fitted))
     (path / _JSON).write_text(_document(synthesis).model_dump_json(indent=2) + "\n", encoding="utf-8")
 
@@ -92,6 +92,7 @@ def _restore(document: _Document, model: bytes) -> Synthesis:
         config=document.config,
         ledger=Ledger(document.budget, tuple(Spend(s.kind, s.rho, s.digest, s.clique) for s in document.spends)),
         measurements=fitted.measurements,
+        evidence=fitted.evidence,
         rounds=fitted.rounds,
         model=fitted.model,
         seed=document.seed,

@@ -1,43 +1,51 @@
 """The first measurements: every attribute alone, large ones coarse first, then where the rows are.
 
-Each attribute's part of the budget is proportional to c**(2/3), c its number of cells, as
-the paper has it (after PrivSyn). A small attribute is measured once. Of a large one's part,
-a share goes to a few groups of equally many codes, and the rest to groups of about
-equal mass under the model that the first answers gave.
+Each attribute's part of the budget is proportional to (u c)**(2/3), where c is its number of
+cells and u that of the workload's marginals which hold it: the least sum of errors over
+the workload (the paper, after PrivSyn, has c alone). Past a number of cells that noise
+leaves visible, more of them count for nothing. A small attribute is measured once. Of a
+large one's part, a share goes to a few groups of equally many codes, and the rest to groups
+of about equal mass under the model that the first answers gave.
 """
 
 from fractions import Fraction
 
-from ppsyn.domain import Attribute, Domain
+from ppsyn.domain import Attribute, varied
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.partition.balanced import split_balanced
 from ppsyn.partition.cells import equal_width
 from ppsyn.partition.order import partition_in_order
 from ppsyn.requests import MeasureRequest, noise_scale
 from ppsyn.shares import divide, floored
+from ppsyn.state import Plan
+
+_VISIBLE = 3
+"""An attribute gets no more for cells beyond this many times the groups of its coarse look."""
+
+_UNUSED = 0.25
+"""Every attribute counts as used by this part of what they are used by on average, besides its own."""
 
 
-def coarse_requests(domain: Domain, rho: Fraction, share: float, most: int) -> tuple[MeasureRequest, ...]:
-    """Small attributes whole; of large ones at most `most` groups, for `share` of their part."""
+def coarse_requests(plan: Plan, rho: Fraction) -> tuple[MeasureRequest, ...]:
+    """Small attributes whole; of large ones a coarse look, for a share of their part."""
+    most = plan.config.coarse_groups
     return tuple(
-        MeasureRequest((a.name,), equal_width(a.size, most), part if a.size <= most else _first(part, share))
-        for a, part in _parts(domain, rho)
+        MeasureRequest((a.name,), equal_width(a.size, most), part if a.size <= most else _first(part, plan))
+        for a, part in _parts(plan, rho)
     )
 
 
-def fine_requests(
-    model: GraphicalModel, rho: Fraction, share: float, most: int, sensitivity: int
-) -> tuple[MeasureRequest, ...]:
+def fine_requests(plan: Plan, model: GraphicalModel, rho: Fraction) -> tuple[MeasureRequest, ...]:
     """Of large attributes, groups that stand above their noise, for the rest of their part."""
     return tuple(
-        _fine_request(model, a, part - _first(part, share), sensitivity)
-        for a, part in _parts(model.domain, rho)
-        if a.size > most
+        _fine_request(model, a, part - _first(part, plan), plan.sensitivity)
+        for a, part in _parts(plan, rho)
+        if a.size > plan.config.coarse_groups
     )
 
 
-def _first(part: Fraction, share: float) -> Fraction:
-    return floored(part * Fraction(share))
+def _first(part: Fraction, plan: Plan) -> Fraction:
+    return floored(part * Fraction(plan.config.coarse))
 
 
 def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, sensitivity: int) -> MeasureRequest:
@@ -48,7 +56,11 @@ def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, se
     return MeasureRequest(clique, partition, rho)
 
 
-def _parts(domain: Domain, rho: Fraction) -> list[tuple[Attribute, Fraction]]:
+def _parts(plan: Plan, rho: Fraction) -> list[tuple[Attribute, Fraction]]:
     """The attributes with more than one value (the first one, for its total, where there is none) and their parts."""
-    attributes = [attribute for attribute in domain.attributes if attribute.size > 1] or [domain.attributes[0]]
-    return list(zip(attributes, divide(rho, [a.size ** (2 / 3) for a in attributes]), strict=True))
+    attributes = [plan.domain[name] for name in varied(plan.domain)]
+    uses = [sum(a.name in clique for clique in plan.workload) for a in attributes]
+    least = _UNUSED * max(1, sum(uses)) / len(uses)
+    cells = [min(a.size, _VISIBLE * plan.config.coarse_groups) for a in attributes]
+    weights = [((use + least) * count) ** (2 / 3) for use, count in zip(uses, cells, strict=True)]
+    return list(zip(attributes, divide(rho, weights), strict=True))

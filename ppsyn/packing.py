@@ -1,8 +1,9 @@
 """A fitted model with what it was fitted to, as one npz file: JSON for what is said, arrays for what is counted."""
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from zipfile import BadZipFile
 
 import numpy as np
@@ -12,10 +13,11 @@ from pydantic import ValidationError
 
 from ppsyn.domain import Domain
 from ppsyn.errors import ConfigError, PPSynError
+from ppsyn.model.fold import Fold, Folded
 from ppsyn.model.graphical import GraphicalModel, calibrated
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition
-from ppsyn.synthesizer import Round
+from ppsyn.state import Round
 from schemas.base import FrozenModel
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -28,10 +30,13 @@ class Fitted:
     """What the loop has learned. The same bits come back from `pack` and `unpack`.
 
     Attributes:
+        measurements: The answers as they were drawn.
+        evidence: What the model was fitted to.
         notes: Whatever else goes with it, as text.
     """
 
     measurements: tuple[Measurement, ...]
+    evidence: tuple[Measurement, ...]
     rounds: tuple[Round, ...]
     model: GraphicalModel
     notes: Mapping[str, str]
@@ -41,6 +46,11 @@ class _Measurement(FrozenModel):
     clique: tuple[str, ...]
     groups: int
     sigma: float
+
+
+class _Evidence(_Measurement):
+    of: int | None
+    """The measurement whose groups and counts it has, if it has those of one."""
     deviation: float | None
 
 
@@ -50,10 +60,18 @@ class _Round(FrozenModel):
     sigma: float
     surprise: float
     noise: float
+    moved: float
+
+
+class _Folded(FrozenModel):
+    attribute: str
+    groups: int
 
 
 class _Document(FrozenModel):
+    folded: tuple[_Folded, ...]
     measurements: tuple[_Measurement, ...]
+    evidence: tuple[_Evidence, ...]
     rounds: tuple[_Round, ...]
     potentials: tuple[tuple[str, ...], ...]
     total: float
@@ -64,13 +82,18 @@ class _Document(FrozenModel):
 def pack(fitted: Fitted) -> bytes:
     """The file. Equal inputs give equal bytes; there is no pickle in it."""
     model = fitted.model
+    sources = [_source(evidence, fitted.measurements) for evidence in fitted.evidence]
     document = _Document(
+        folded=tuple(_Folded(attribute=name, groups=f.groups.count) for name, f in model.fold.folded.items()),
         measurements=tuple(
-            _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma, deviation=m.deviation)
-            for m in fitted.measurements
+            _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma) for m in fitted.measurements
+        ),
+        evidence=tuple(
+            _Evidence(clique=e.clique, groups=e.partition.count, sigma=e.sigma, of=of, deviation=e.deviation)
+            for e, of in zip(fitted.evidence, sources, strict=True)
         ),
         rounds=tuple(
-            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise)
+            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise, moved=r.moved)
             for r in fitted.rounds
         ),
         potentials=tuple(model.potentials),
@@ -81,14 +104,31 @@ def pack(fitted: Fitted) -> bytes:
     arrays: dict[str, NDArray[np.generic]] = {
         _DOCUMENT: np.frombuffer(document.model_dump_json().encode(), np.uint8),
     }
+    for index, folded in enumerate(model.fold.folded.values()):
+        arrays[f"fold{index}"] = folded.groups.groups
+        arrays[f"shares{index}"] = folded.shares
     for index, measurement in enumerate(fitted.measurements):
         arrays[f"groups{index}"] = measurement.partition.groups
         arrays[f"counts{index}"] = measurement.noisy_counts
-        if measurement.denoised is not None:
-            arrays[f"denoised{index}"] = measurement.denoised
+    for index, (evidence, of) in enumerate(zip(fitted.evidence, sources, strict=True)):
+        if of is None:
+            arrays[f"own_groups{index}"] = evidence.partition.groups
+            arrays[f"own_counts{index}"] = evidence.noisy_counts
+        if evidence.denoised is not None:
+            arrays[f"denoised{index}"] = evidence.denoised
     for index, table in enumerate(model.potentials.values()):
         arrays[f"potentials{index}"] = table
     return pack_arrays(arrays)
+
+
+def _source(evidence: Measurement, measurements: Sequence[Measurement]) -> int | None:
+    """The measurement that shares its groups and counts with a piece of evidence."""
+    shared = (
+        index
+        for index, m in enumerate(measurements)
+        if m.partition is evidence.partition and m.noisy_counts is evidence.noisy_counts
+    )
+    return next(shared, None)
 
 
 def unpack(data: bytes, domain: Domain) -> Fitted:
@@ -108,37 +148,74 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
     document = _Document.model_validate_json(arrays[_DOCUMENT].tobytes())
     _check_arrays(arrays, document, domain)
     measurements = tuple(
-        Measurement(
-            m.clique,
-            Partition(arrays[f"groups{i}"].astype(np.int32), m.groups),
-            arrays[f"counts{i}"].astype(np.int64),
-            m.sigma,
-            arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
-            m.deviation,
+        _measurement(m, arrays[f"groups{i}"], arrays[f"counts{i}"]) for i, m in enumerate(document.measurements)
+    )
+    evidence = tuple(
+        replace(
+            measurements[e.of]
+            if e.of is not None
+            else _measurement(e, arrays[f"own_groups{i}"], arrays[f"own_counts{i}"]),
+            sigma=e.sigma,
+            denoised=arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
+            deviation=e.deviation,
         )
-        for i, m in enumerate(document.measurements)
+        for i, e in enumerate(document.evidence)
+    )
+    fold = Fold(
+        domain,
+        {
+            f.attribute: Folded(
+                Partition(arrays[f"fold{i}"].astype(np.int32), f.groups), arrays[f"shares{i}"].astype(np.float64)
+            )
+            for i, f in enumerate(document.folded)
+        },
     )
     potentials = {
-        clique: arrays[f"potentials{i}"].astype(np.float64).reshape(domain.shape(clique))
+        clique: arrays[f"potentials{i}"].astype(np.float64).reshape(fold.inner.shape(clique))
         for i, clique in enumerate(document.potentials)
     }
-    rounds = tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise) for r in document.rounds)
-    return Fitted(measurements, rounds, calibrated(domain, potentials, document.total, document.step), document.notes)
+    rounds = tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise, r.moved) for r in document.rounds)
+    model = calibrated(fold, potentials, document.total, document.step)
+    return Fitted(measurements, evidence, rounds, model, document.notes)
+
+
+def _measurement(told: _Measurement, groups: NDArray[np.generic], counts: NDArray[np.generic]) -> Measurement:
+    return Measurement(
+        told.clique, Partition(groups.astype(np.int32), told.groups), counts.astype(np.int64), told.sigma
+    )
 
 
 def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
     """Refuse arrays that are missing, too many, or of another shape or type than was packed."""
     expected: dict[str, tuple[type[np.generic], int]] = {_DOCUMENT: (np.uint8, arrays[_DOCUMENT].size)}
+    sizes = {attribute.name: attribute.size for attribute in domain.attributes}
+    for i, f in enumerate(document.folded):
+        expected[f"fold{i}"] = (np.int32, sizes[f.attribute])
+        expected[f"shares{i}"] = (np.float64, sizes[f.attribute])
+        sizes[f.attribute] = f.groups
     for i, m in enumerate(document.measurements):
         expected[f"groups{i}"] = (np.int32, domain.size(domain.clique(m.clique)))
         expected[f"counts{i}"] = (np.int64, m.groups)
-        if m.deviation is not None:
-            expected[f"denoised{i}"] = (np.float64, m.groups)
+    for i, e in enumerate(document.evidence):
+        if e.of is None:
+            expected[f"own_groups{i}"] = (np.int32, domain.size(domain.clique(e.clique)))
+            expected[f"own_counts{i}"] = (np.int64, e.groups)
+        elif not _is_of(e, document.measurements):
+            raise ValueError("evidence of another measurement")
+        if e.deviation is not None:
+            expected[f"denoised{i}"] = (np.float64, e.groups)
     for i, clique in enumerate(document.potentials):
-        expected[f"potentials{i}"] = (np.float64, domain.size(domain.clique(clique)))
+        expected[f"potentials{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))
     found = {name: (array.dtype.type, array.size) for name, array in arrays.items()}
     if found != expected:
         raise ValueError("other arrays than were packed")
+
+
+def _is_of(evidence: _Evidence, measurements: Sequence[_Measurement]) -> bool:
+    if evidence.of is None or not 0 <= evidence.of < len(measurements):
+        return False
+    source = measurements[evidence.of]
+    return (source.clique, source.groups) == (evidence.clique, evidence.groups)
 
 
 def pack_arrays(arrays: Arrays) -> bytes:

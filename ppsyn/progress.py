@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ppsyn.synthesizer import State
+from ppsyn.state import State
 
 
 @contextmanager

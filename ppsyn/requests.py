@@ -25,6 +25,9 @@ GRID = 2**GRID_BITS
 MAX_PENALTY = 2**60
 """Larger penalties are all the same: such a candidate is hopeless, and scores must fit 64 bits."""
 
+MAX_WEIGHT = 2**20
+"""Scores must fit 64 bits (claim C2)."""
+
 _LARGEST = 2**60
 _SLACK = 1 + 2.0**-40
 """Covers OpenDP's upward rounding of its privacy map, at 1e-12 of the scale."""
@@ -71,12 +74,14 @@ class Candidate:
     Attributes:
         expected: The model's group counts, in grid units.
         penalty: What the noise of measuring it would cost, in grid units.
+        weight: How often a row of difference counts.
     """
 
     clique: Clique
     partition: Partition
     expected: Ints
     penalty: int
+    weight: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what would void the bound on the score's sensitivity, or its exactness."""
@@ -84,6 +89,10 @@ class Candidate:
             raise InvariantError("Expected one whole number of grid units for each group.")
         if not 0 <= self.penalty <= MAX_PENALTY:
             raise InvariantError("Expected a penalty from 0 to MAX_PENALTY.")
+        if not 1 <= self.weight <= MAX_WEIGHT:
+            raise InvariantError("Expected a weight from 1 to MAX_WEIGHT.")
+        if self.weight * int(np.abs(self.expected).sum()) > 2 * _LARGEST:
+            raise InvariantError("Expected counts too large for a score of 64 bits.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +106,7 @@ class SelectRequest:
         """A fingerprint of the question, for the ledger."""
         hashed = hashlib.sha256()
         for candidate in self.candidates:
-            hashed.update(repr((candidate.clique, candidate.penalty)).encode())
+            hashed.update(repr((candidate.clique, candidate.penalty, candidate.weight)).encode())
             hashed.update(candidate.partition.groups.tobytes())
             hashed.update(candidate.expected.tobytes())
         return _digest("select", (), self.rho, hashed.digest())

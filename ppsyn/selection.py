@@ -1,19 +1,19 @@
 """Which questions are worth asking: candidates from the workload and the model, never from data."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
 
 from ppsyn.domain import Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
-from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.tree import interaction_graph
-from ppsyn.partition.cells import Partition
+from ppsyn.partition.cells import Partition, finest
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
-from schemas.config import AlgorithmConfig, WorkloadConfig
+from ppsyn.state import State
+from schemas.config import WorkloadConfig
 
 _MANY = 500
 """More triples than this are too many for a default workload."""
@@ -58,34 +58,62 @@ def check_smallest_model(domain: Domain, cap_mb: float) -> None:
         raise ModelTooLargeError(needed, cap_mb)
 
 
-def affordable(
-    model: GraphicalModel, measured: tuple[Clique, ...], cliques: tuple[Clique, ...], cap_mb: float
-) -> Iterator[Clique]:
-    """The cliques whose measurement keeps the model under the cap, predicted before fitting."""
-    graph = interaction_graph(model.domain, measured)
+def growing_cap(state: State, rho: Fraction) -> float:
+    """The cap on the model, in MB, grows with the part of the budget that is spent once rho is."""
+    plan = state.plan
+    return plan.config.model_mb * float((state.spent + rho) / plan.rho)
+
+
+def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> dict[Clique, float]:
+    """The cliques whose measurement keeps the model under the cap, and by how many MB each would make it grow.
+
+    Both are predicted before anything is fitted.
+    """
+    tree = state.model.tree
+    graph = interaction_graph(tree.domain, [m.clique for m in state.evidence])
+    now_mb, found = graph.model_mb(), dict[Clique, float]()
     for clique in cliques:
-        if model.tree.home(clique) is not None or graph.with_clique(clique).model_mb() <= cap_mb:
-            yield clique
+        then_mb = now_mb if tree.home(clique) is not None else graph.with_clique(clique).model_mb()
+        if then_mb <= max(cap_mb, now_mb):
+            found[clique] = max(0.0, then_mb - now_mb)
+    return found
 
 
-def candidates(
-    model: GraphicalModel, cliques: Iterator[Clique], rho: Fraction, sensitivity: int, config: AlgorithmConfig
-) -> tuple[Candidate, ...]:
-    """Each clique at each granularity, with what the model expects and what noise would cost."""
-    sigma, strategy, domain = noise_scale(rho, sensitivity), STRATEGIES[config.partition], model.domain
+def candidate(state: State, clique: Clique, partition: Partition, penalty: float = 0.0, weight: int = 1) -> Candidate:
+    """A marginal and a partition of the model's own cells of it; `penalty`, in rows, counts as often as it weighs."""
+    expected = to_grid(partition.sum_expected(state.model.project_inner(clique)))
+    units = min(math.ceil(weight * penalty * GRID), MAX_PENALTY)
+    return Candidate(clique, state.model.fold.lift(clique, partition), expected, units, weight)
+
+
+def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
+    """A marginal cell by cell, less the noise it would carry."""
+    cells = finest(state.model.tree.domain.size(clique))
+    return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
+
+
+def partitioned(state: State, growth_mb: Mapping[Clique, float], rho: Fraction) -> tuple[Candidate, ...]:
+    """Each clique at each granularity, less the noise it would carry and the room it would take up in the model."""
+    plan, total = state.plan, state.model.total
+    sigma, strategy = noise_scale(rho, plan.sensitivity), STRATEGIES[plan.config.partition]
     found: list[Candidate] = []
-    for clique in cliques:
-        expected = model.project(clique)
-        is_ordered = tuple(domain[name].is_ordered for name in clique)
-        for partition in _worthwhile(strategy(expected, is_ordered, sigma, config.levels), sigma, model.total):
-            penalty = min(math.ceil(NOISE_L1 * sigma * partition.count * GRID), MAX_PENALTY)
-            found.append(Candidate(clique, partition, to_grid(partition.sum_expected(expected)), penalty))
+    for clique, growth in growth_mb.items():
+        room = plan.config.thrift * total * growth / plan.config.model_mb
+        is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
+        partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, plan.config.levels)
+        for partition in _worthwhile(partitions, sigma, total):
+            found.append(candidate(state, clique, partition, noise_l1(partition, sigma) + room))
     return tuple(found)
+
+
+def noise_l1(partition: Partition, sigma: float) -> float:
+    """The expected L1 norm of the noise on all groups."""
+    return NOISE_L1 * sigma * partition.count
 
 
 def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:
     """The partitions whose noise does not drown the largest difference there could be, or else the coarsest."""
     coarsest = min(partition.count for partition in partitions)
     for partition in partitions:
-        if partition.count == coarsest or NOISE_L1 * sigma * partition.count <= 2 * total:
+        if partition.count == coarsest or noise_l1(partition, sigma) <= 2 * total:
             yield partition

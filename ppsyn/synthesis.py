@@ -15,11 +15,10 @@ from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError
-from ppsyn.generate import blocks
 from ppsyn.model.fit import Effort, fit
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.program import Measurement
-from ppsyn.synthesizer import Round
+from ppsyn.state import Round
 from schemas.config import AlgorithmConfig, PrivacyConfig
 from schemas.table import TableSchema
 
@@ -37,7 +36,8 @@ class Marginal:
     Attributes:
         standard_error: What the added noise makes of each count, as a standard
             deviation over refits to fresh noise. It does not cover dependencies
-            that were never measured.
+            that were never measured, nor how rows are shared among values that the
+            model takes as one.
     """
 
     clique: Clique
@@ -47,13 +47,19 @@ class Marginal:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synthesis:
-    """A fitted release: its account, its measurements, its model, and rows from it."""
+    """A fitted release: its account, its measurements, its model, and rows from it.
+
+    Attributes:
+        measurements: The answers as they were drawn.
+        evidence: What the model was fitted to: answers, or what was made of them.
+    """
 
     schema: TableSchema
     privacy: PrivacyConfig
     config: AlgorithmConfig
     ledger: Ledger
     measurements: tuple[Measurement, ...]
+    evidence: tuple[Measurement, ...]
     rounds: tuple[Round, ...]
     model: GraphicalModel
     seed: int
@@ -97,7 +103,7 @@ class Synthesis:
         """The rows of `generate`, a block at a time, in bounded memory."""
         rows = round(self.model.total) if rows is None else rows
         seed = self.seed if seed is None else seed
-        for index, codes in enumerate(blocks(self.model.steps(), self.domain, rows, seed)):
+        for index, codes in enumerate(self.model.blocks(rows, seed)):
             # The second key keeps values within bins independent of the codes' own stream.
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index, 1))))
             yield decode(codes, self.schema, rng)
@@ -122,8 +128,8 @@ class Synthesis:
         return tuple(self._refit(rng, effort) for _ in range(count))
 
     def _refit(self, rng: np.random.Generator, effort: Effort) -> GraphicalModel:
-        again = [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.measurements]
-        return fit(self.domain, again, self.model, effort).model
+        again = [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
+        return fit(again, self.model, effort).model
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
         expected = m.partition.sum_expected(self.model.project(m.clique))

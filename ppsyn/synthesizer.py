@@ -1,30 +1,29 @@
-"""PPSyn as a pure state machine: what to ask next, and what an answer changes.
+"""The loop as a pure state machine: what to ask next, and what an answer changes.
 
-It holds no data. The same answers give the same requests and the same model, to
-the last bit, so a run resumes by replaying the answers it has paid for.
+What is worth asking is the method's to say (`methods`); the order of requests and the
+budget to its last fraction are settled here. The loop holds no data. The same answers
+give the same requests and the same model, to the last bit, so a run resumes by
+replaying the answers it has paid for.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
 from ppsyn import selection
-from ppsyn.denoise import denoise
-from ppsyn.domain import Clique, Domain
+from ppsyn.domain import Domain
 from ppsyn.errors import ConfigError, InvariantError
+from ppsyn.methods import METHODS, Method
 from ppsyn.model.engines import ENGINES
 from ppsyn.model.fit import Effort
-from ppsyn.model.graphical import GraphicalModel, unfitted
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical import unfitted
 from ppsyn.model.program import Measurement
-from ppsyn.one_way import coarse_requests, fine_requests
 from ppsyn.partition.cells import equal_width
-from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.requests import (
     Answer,
-    Candidate,
     Curator,
     Lost,
     Measured,
@@ -33,86 +32,15 @@ from ppsyn.requests import (
     Selected,
     SelectRequest,
 )
+from ppsyn.selection import noise_l1
 from ppsyn.shares import floored
+from ppsyn.state import Plan, Round, State
 from schemas.config import AlgorithmConfig
 
 _TOLERANCE = 1e-4
 _FINAL_TOLERANCE = 1e-5
 _SMALLEST_RHO = Fraction(1, 2**60)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The public inputs of a run.
-
-    Attributes:
-        rho: The whole budget.
-        sensitivity: Rows that one unit of privacy may own.
-        cliques: What may be measured.
-    """
-
-    domain: Domain
-    rho: Fraction
-    sensitivity: int
-    config: AlgorithmConfig
-    workload: tuple[Clique, ...]
-    cliques: tuple[Clique, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What a round did: released values only.
-
-    Attributes:
-        surprise: L1 distance of the answer from what the model expected.
-        noise: Expected L1 norm of the noise in the answer.
-    """
-
-    clique: Clique
-    groups: int
-    sigma: float
-    surprise: float
-    noise: float
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Everything the loop knows.
-
-    Attributes:
-        spent: What the requests so far have cost, lost answers included.
-        one_way: Marginals of single attributes still to be measured in this stage.
-        round_rho: What the next round may cost.
-        chosen: The selected candidate that is to be measured next.
-        is_fine: Whether the coarse stage of the one-way marginals is over.
-    """
-
-    plan: Plan
-    spent: Fraction
-    one_way: tuple[MeasureRequest, ...]
-    round_rho: Fraction
-    model: GraphicalModel
-    measurements: tuple[Measurement, ...] = ()
-    rounds: tuple[Round, ...] = ()
-    chosen: Candidate | None = None
-    is_fine: bool = False
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return self.plan.rho - self.spent
-
-    @property
-    def stage(self) -> Literal["one-way", "select", "measure", "done"]:
-        """What comes next."""
-        if self.one_way:
-            return "one-way"
-        if self.chosen is not None:
-            return "measure"
-        if self.left == 0:
-            return "done"
-        # Lost selections can leave less than a round is worth; it is measured without selecting.
-        return "measure" if 2 * self.left < _planned_round_rho(self.plan) else "select"
+_REMAINDER_GROUPS = 16
 
 
 def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig) -> Plan:
@@ -126,24 +54,22 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
     workload = selection.workload_cliques(domain, config.workload)
     plan = Plan(domain, rho, sensitivity, config, workload, selection.candidate_cliques(domain, workload))
     state = start(plan)
-    if min(state.round_rho, *(request.rho for request in state.one_way)) < _SMALLEST_RHO:
+    costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
+    if min(costs) < _SMALLEST_RHO:
         raise ConfigError("Expected a larger budget: it is too small to measure anything. Raise epsilon, delta or rho.")
     return plan
 
 
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
-    config = plan.config
-    coarse = coarse_requests(plan.domain, _initial_rho(plan), config.coarse, config.coarse_groups)
-    return State(plan, Fraction(0), coarse, _planned_round_rho(plan), unfitted(plan.domain))
+    method = method_of(plan)
+    first, round_rho = method.first(plan), method.round_rho(plan)
+    return State(plan, Fraction(0), first, round_rho, round_rho, unfitted(Fold(plan.domain)))
 
 
-def _initial_rho(plan: Plan) -> Fraction:
-    return plan.rho * Fraction(plan.config.initial)
-
-
-def _planned_round_rho(plan: Plan) -> Fraction:
-    return floored((plan.rho - _initial_rho(plan)) / plan.config.rounds)
+def method_of(plan: Plan) -> Method:
+    """What decides in the loop's place."""
+    return METHODS[plan.config.mechanism]
 
 
 def next_request(state: State) -> Request | None:
@@ -168,7 +94,7 @@ def _measure(state: State) -> MeasureRequest:
 def _remainder(state: State) -> MeasureRequest:
     """What is less than a round is worth goes to the largest attribute."""
     largest = max(state.plan.domain.attributes, key=lambda attribute: attribute.size)
-    return MeasureRequest((largest.name,), equal_width(largest.size, state.plan.config.coarse_groups), state.left)
+    return MeasureRequest((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS), state.left)
 
 
 def _is_last(state: State) -> bool:
@@ -177,24 +103,19 @@ def _is_last(state: State) -> bool:
 
 def _select_rho(state: State) -> Fraction:
     whole = state.left if _is_last(state) else state.round_rho
-    return floored(whole * Fraction(state.plan.config.select))
+    return floored(whole * method_of(state.plan).select_share(state.plan))
 
 
 def _measure_rho(state: State) -> Fraction:
     """What is left of the round after its selection; the last round takes all there is."""
-    share = state.round_rho - floored(state.round_rho * Fraction(state.plan.config.select))
+    share = state.round_rho - floored(state.round_rho * method_of(state.plan).select_share(state.plan))
     return state.left if state.left < share + state.round_rho else share
 
 
 def _select(state: State) -> SelectRequest:
-    plan, config = state.plan, state.plan.config
     rho = _select_rho(state)
     after = replace(state, spent=state.spent + rho)
-    measure_rho = _measure_rho(after)
-    cap_mb = config.model_mb * float((after.spent + measure_rho) / plan.rho)
-    measured = tuple(measurement.clique for measurement in state.measurements)
-    cliques = selection.affordable(state.model, measured, plan.cliques, cap_mb)
-    return SelectRequest(selection.candidates(state.model, cliques, measure_rho, plan.sensitivity, config), rho)
+    return SelectRequest(method_of(state.plan).candidates(after, _measure_rho(after)), rho)
 
 
 def absorb(state: State, request: Request, answer: Answer) -> State:
@@ -220,31 +141,37 @@ def _absorb_loss(state: State) -> State:
 
 
 def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
-    expected = request.partition.sum_expected(state.model.project(request.clique))
-    # Before the coarse stage ends the model knows nothing that an answer could be shrunk towards.
-    better = denoise(answer.noisy_counts, expected, answer.sigma) if state.is_fine else (None, None)
-    measurement = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma, *better)
-    state = replace(state, measurements=(*state.measurements, measurement))
+    method, clique, partition = method_of(state.plan), request.clique, request.partition
+    expected = partition.sum_expected(state.model.project(clique))
+    drawn = Measurement(clique, partition, answer.noisy_counts, answer.sigma)
+    told = method.estimate(state, request, answer)
+    state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, told))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
+    state = _after_round(replace(state, chosen=None))
     surprise = float(np.abs(answer.noisy_counts - expected).sum())
-    noise = NOISE_L1 * answer.sigma * request.partition.count
-    done = Round(request.clique, request.partition.count, answer.sigma, surprise, noise)
-    round_rho = state.round_rho * 4 if noise > state.plan.config.eta * surprise else state.round_rho
-    state = replace(state, rounds=(*state.rounds, done), chosen=None, round_rho=round_rho)
-    return _finish(state) if state.left == 0 else _refit(state, 1, _TOLERANCE)
+    moved = float(np.abs(partition.sum_expected(state.model.project(clique)) - expected).sum())
+    done = Round(clique, partition.count, answer.sigma, surprise, noise_l1(partition, answer.sigma), moved)
+    round_rho = state.round_rho * 4 if method.is_annealed(state.plan, done) else state.round_rho
+    return replace(state, rounds=(*state.rounds, done), round_rho=round_rho)
 
 
 def _after_one_way(state: State) -> State:
     """Between the stages, and after the last, the model is fitted to what they told."""
     if state.one_way:
         return state
-    state = _refit(state, 2, _TOLERANCE)
-    if state.is_fine:
-        return state
-    plan, config = state.plan, state.plan.config
-    fine = fine_requests(state.model, _initial_rho(plan), config.coarse, config.coarse_groups, plan.sensitivity)
-    return replace(state, one_way=fine, is_fine=True)
+    if state.left == 0:
+        return _finish(state)
+    state, method = _refit(state, 2, _TOLERANCE), method_of(state.plan)
+    if not state.is_fine:
+        state = replace(state, one_way=method.second(state), is_fine=True)
+    return state if state.one_way else _refit(method.settle(state), 2, _TOLERANCE)
+
+
+def _after_round(state: State) -> State:
+    if state.left == 0:
+        return _finish(state)
+    return _refit(state, 1, _TOLERANCE) if method_of(state.plan).fits_every_round else state
 
 
 def _finish(state: State) -> State:
@@ -255,7 +182,7 @@ def _finish(state: State) -> State:
 def _refit(state: State, times: int, tolerance: float) -> State:
     effort = Effort(times * state.plan.config.iterations, tolerance)
     fit = ENGINES[state.plan.config.engine]
-    return replace(state, model=fit(state.plan.domain, state.measurements, state.model, effort).model)
+    return replace(state, model=fit(state.evidence, state.model, effort).model)
 
 
 def run(curator: Curator, state: State, watch: Callable[[State], None] = lambda _: None) -> State:

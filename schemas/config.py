@@ -80,28 +80,52 @@ class WorkloadConfig(FrozenModel):
 class Tuning(FrozenModel):
     """How the algorithm goes about it: what changes the answer and not the guarantee."""
 
+    mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
+    """Which method spends the budget. The settings from `partition` to `thrift` are those of `ppsyn`."""
     partition: Literal["balanced", "merge-split", "cells"] = "balanced"
     """How the cells of a marginal are merged before it is measured."""
-    initial: Share = 0.4
+    initial: Share = 0.35
     """Share of the budget for one-way marginals."""
-    coarse: Share = 0.5
+    coarse: Share = 0.3
     """Share of a large attribute's part for a first, coarse look."""
     coarse_groups: Annotated[int, Field(ge=2)] = 16
     """Groups of that look; attributes with no more values are measured at once."""
-    select: Share = 0.2
+    fold: Annotated[int, Field(ge=2)] = 24
+    """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
+    select: Share = 0.15
     """Share of a round's budget that selects; the rest measures."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 60
     """Rounds the budget is planned for; annealing makes them fewer."""
     levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 2.0, 4.0, 8.0)
     """Granularities: a group keeps at least this many standard deviations of noise."""
+    shrink: bool = True
+    """Whether answers are shrunk towards what the model expected."""
+    spread: Literal["groups", "even"] = "groups"
+    """What the fit is told: counts of groups, or as in the paper cells among which a group's count is spread evenly."""
     eta: Positive = 1.0
     """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
+    thrift: Annotated[Finite, Field(ge=0)] = 0.1
+    """What a candidate must tell to fill the model: this share of all rows for the whole of it, less for a part."""
     model_mb: Positive = 2.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
     """What fits the model: the built-in junction tree, or mbi's estimator."""
     iterations: Annotated[int, Field(ge=1)] = 100
     """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
+
+    @model_validator(mode="after")
+    def _settings_of_their_own(self) -> Self:
+        if self.mechanism != "ppsyn":
+            for name in _OF_PPSYN:
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name} is a setting of ppsyn; {self.mechanism} has none of that name")
+        return self
+
+
+_OF_PPSYN = (
+    "partition", "initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink", "spread",
+    "eta", "thrift",
+)  # fmt: skip
 
 
 class AlgorithmConfig(Tuning):

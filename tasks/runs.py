@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ppsyn.runs.run import Run
-from ppsyn.synthesizer import State
+from ppsyn.state import State
 from schemas.run import RunRef
 
 

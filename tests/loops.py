@@ -8,7 +8,8 @@ import numpy as np
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected, noise_scale
-from ppsyn.synthesizer import Plan, State, absorb, make_plan, next_request, start
+from ppsyn.state import Plan, State
+from ppsyn.synthesizer import absorb, make_plan, next_request, start
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
 SMALL = Domain(
@@ -17,7 +18,8 @@ SMALL = Domain(
 
 
 def small_plan(rho: float = 0.05, sensitivity: int = 1, domain: Domain = SMALL, **settings: object) -> Plan:
-    config = AlgorithmConfig.model_validate({"rounds": 8, "workload": WorkloadConfig(degree=2), **settings})
+    rounds = {} if "mechanism" in settings else {"rounds": 8}
+    config = AlgorithmConfig.model_validate({**rounds, "workload": WorkloadConfig(degree=2), **settings})
     return make_plan(domain, Fraction(rho), sensitivity, config)
 
 

@@ -1,12 +1,7 @@
-"""The mechanisms that a benchmark compares, behind one signature.
+"""What takes part in a benchmark, by name: methods with their settings, and the paper as printed."""
 
-A name is a base, and after a colon the settings that differ from the defaults, joined by `+`:
-`ppsyn:eta=0.7+select=0.1`.
-"""
-
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from pydantic import ValidationError
@@ -17,25 +12,25 @@ from ppsyn.dp.budget import rho_from
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import ConfigError
-from ppsyn.generate import generate
 from ppsyn.marginals import TableCounter
+from ppsyn.methods import METHODS
 from ppsyn.model.graphical import GraphicalModel
-from ppsyn.model.tree import interaction_graph
 from ppsyn.research.printed import PrintedSettings, fit_not_private
 from ppsyn.synthesizer import make_plan, run, start
 from schemas.config import AlgorithmConfig, Tuning, WorkloadConfig
+from schemas.files import parse_yaml, rule_of
 
-NAMES: tuple[str, ...] = ("ppsyn", "printed-not-private")
+PRINTED = "printed-not-private"
 
-Options: TypeAlias = Mapping[str, str]
+NAMES = (*METHODS, PRINTED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """A synthetic table and what it took.
+    """A synthetic table and how it came about.
 
     Attributes:
-        is_private: False for the printed paper only.
+        is_private: Whether the table has the guarantee; the paper as printed has none.
     """
 
     synthetic: EncodedTable
@@ -56,76 +51,89 @@ class Contender(Protocol):
         model_mb: float,
         seed: int,
     ) -> Made:
-        """Run the mechanism on `table`."""
+        """Spend (epsilon, delta) on the table. The seed is for generation: noise that is paid for has none."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Private:
+    """A method under the curator, as a release runs it."""
+
+    settings: AlgorithmConfig
+
+    def __call__(  # noqa: PLR0913, PLR0917  # all that a mechanism may depend on
+        self,
+        table: EncodedTable,
+        workload: tuple[Clique, ...],
+        epsilon: float,
+        delta: float,
+        model_mb: float,
+        seed: int,
+    ) -> Made:
+        """Release `table`."""
+        rho = rho_from(epsilon, delta)
+        changes = {"model_mb": model_mb, "workload": WorkloadConfig(cliques=workload)}
+        plan = make_plan(table.domain, rho, 1, self.settings.model_copy(update=changes))
+        state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
+        return _made(table, state.model, len(state.rounds), seed, is_private=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """The paper's algorithm as printed. Not private."""
+
+    eta: float
+    rounds: int
+
+    def __call__(  # noqa: PLR0913, PLR0917  # as above
+        self,
+        table: EncodedTable,
+        workload: tuple[Clique, ...],
+        epsilon: float,
+        delta: float,
+        model_mb: float,
+        seed: int,
+    ) -> Made:
+        """Run it on `table`, with noise from `seed`: nothing is promised, so nothing is lost."""
+        settings = PrintedSettings(float(rho_from(epsilon, delta)), self.rounds, self.eta, model_mb)
+        found = fit_not_private(table, workload, settings, np.random.default_rng(seed))
+        return _made(table, found.model, len(found.choices), seed, is_private=False)
+
+
+def _made(table: EncodedTable, model: GraphicalModel, rounds: int, seed: int, *, is_private: bool) -> Made:
+    blocks = list(model.blocks(max(1, round(model.total)), seed))
+    columns = {name: np.concatenate([block[name] for block in blocks]) for name in table.domain.names}
+    synthetic = EncodedTable(table.domain, columns)
+    return Made(synthetic, rounds, sum(belief.nbytes for belief in model.beliefs) / 2**20, is_private)
+
+
 def contender(name: str) -> Contender:
-    """The mechanism of a name.
+    """The contender called `name`: a method, or one with settings such as `ppsyn:eta=0.7+select=0.1`.
 
     Raises:
-        ConfigError: If there is none, or its settings are at fault.
+        ConfigError: If there is none of that name, or a setting is none or out of range.
     """
     base, _, text = name.partition(":")
-    if base not in _MAKERS:
+    if base not in NAMES:
         raise ConfigError(f"There is no mechanism {base!r}. Mechanisms: {', '.join(NAMES)}.")
-    return _MAKERS[base](_options(name, text))
-
-
-def _options(name: str, text: str) -> Options:
-    pairs = [part.partition("=") for part in text.split("+")] if text else []
-    if not all(key and equals and value for key, equals, value in pairs):
-        raise ConfigError(f"Expected mechanism={name!r} to be a name, or name:setting=value+setting=value.")
-    return {key: value for key, _, value in pairs}
-
-
-def _ppsyn(options: Options) -> Contender:
-    _refuse_unknown(options, set(Tuning.model_fields) - {"model_mb"})
+    known = {"eta", "rounds"} if base == PRINTED else set(Tuning.model_fields) - {"mechanism", "model_mb"}
+    settings = dict(_setting(name, part, known) for part in text.split("+")) if text else {}
     try:
-        config = AlgorithmConfig.model_validate(dict(options))
+        config = AlgorithmConfig.model_validate(
+            {"eta": 0.7, **settings} if base == PRINTED else {"mechanism": base, **settings}
+        )
     except ValidationError as error:
         fault = error.errors()[0]
-        raise ConfigError(f"Expected {fault['loc'][0]}={fault['input']!r} to be valid: {fault['msg']}.") from None
-
-    def make(  # noqa: PLR0913, PLR0917
-        table: EncodedTable, workload: tuple[Clique, ...], epsilon: float, delta: float, model_mb: float, seed: int
-    ) -> Made:
-        rho = rho_from(epsilon, delta)
-        told = config.model_copy(update={"model_mb": model_mb, "workload": WorkloadConfig(cliques=workload)})
-        plan = make_plan(table.domain, rho, 1, told)
-        state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
-        return _made(state.model, len(state.rounds), seed, is_private=True)
-
-    return make
+        problem = f"In {name!r}, {'.'.join(map(str, fault['loc']))}: {rule_of(fault)}"
+    else:
+        return _Printed(config.eta, config.rounds) if base == PRINTED else _Private(config)
+    raise ConfigError(problem)
 
 
-def _printed(options: Options) -> Contender:
-    _refuse_unknown(options, {"eta", "rounds"})
-    try:
-        eta, rounds = float(options.get("eta", "0.7")), int(options.get("rounds", "60"))
-    except ValueError:
-        raise ConfigError("Expected eta and rounds of printed-not-private to be numbers.") from None
-
-    def make(  # noqa: PLR0913, PLR0917
-        table: EncodedTable, workload: tuple[Clique, ...], epsilon: float, delta: float, model_mb: float, seed: int
-    ) -> Made:
-        settings = PrintedSettings(float(rho_from(epsilon, delta)), rounds, eta, model_mb)
-        fitted = fit_not_private(table, workload, settings, np.random.default_rng(seed))
-        return _made(fitted.model, len(fitted.choices), seed, is_private=False)
-
-    return make
-
-
-_MAKERS: Mapping[str, Callable[[Options], Contender]] = {"ppsyn": _ppsyn, "printed-not-private": _printed}
-
-
-def _refuse_unknown(options: Options, known: set[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(sorted(known))}.")
-
-
-def _made(model: GraphicalModel, rounds: int, seed: int, *, is_private: bool) -> Made:
-    rows = max(0, round(model.total))
-    synthetic = EncodedTable(model.domain, generate(model.steps(), model.domain, rows, seed))
-    return Made(synthetic, rounds, interaction_graph(model.domain, model.potentials).model_mb(), is_private)
+def _setting(name: str, part: str, known: set[str]) -> tuple[str, object]:
+    field, _, value = part.partition("=")
+    if not value:
+        raise ConfigError(f"Expected mechanism={name!r} to be a name, or name:setting=value+setting=value.")
+    if field not in known:
+        raise ConfigError(f"There is no setting {field!r}. Settings: {', '.join(sorted(known))}.")
+    return field, parse_yaml(value)

@@ -39,7 +39,8 @@ from ppsyn.marginals import TableCounter
 from ppsyn.model import exchange
 from ppsyn.model.engines import ENGINES
 from ppsyn.model.fit import Effort, estimate_total
-from ppsyn.model.graphical import GraphicalModel
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical import GraphicalModel, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.requests import SelectRequest
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
@@ -101,20 +102,20 @@ def record(table: EncodedTable, epsilon: float, rounds: int) -> Recording:
     stages: list[tuple[Measurement, ...]] = []
     while (request := next_request(state)) is not None:
         if isinstance(request, SelectRequest):
-            stages.append(state.measurements)
+            stages.append(state.evidence)
             if len(stages) > rounds:
                 break
         state = absorb(state, request, curator.answer(request))
     else:
-        stages.append(state.measurements)
+        stages.append(state.evidence)
     return Recording(plan.domain, plan.cliques, tuple(stages))
 
 
 def time_tree(recording: Recording) -> Iterator[Timing]:
     """The built-in engine, stage by stage."""
-    model: GraphicalModel | None = None
+    model = unfitted(Fold(recording.domain))
     for measurements in recording.stages:
-        found, fit_seconds = _timed(partial(ENGINES["tree"], recording.domain, measurements, model, EFFORT))
+        found, fit_seconds = _timed(partial(ENGINES["tree"], measurements, model, EFFORT))
         model = found.model
         marginals, project_seconds = _timed(partial(_project_tree, model, recording.cliques))
         yield Timing(fit_seconds, project_seconds, _loss(marginals, measurements), marginals)

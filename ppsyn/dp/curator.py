@@ -6,7 +6,7 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Clique
 from ppsyn.dp.ledger import Account, Spend
 from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
-from ppsyn.dp.scores import SENSITIVITY, score
+from ppsyn.dp.scores import score, sensitivity
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.requests import Measured, MeasureRequest, Request, Selected, SelectRequest
 
@@ -57,9 +57,11 @@ class TableCurator:
         return Measured(noisy_counts, sigma)
 
     def _select(self, request: SelectRequest) -> Selected:
+        if not request.candidates:
+            raise InvariantError("Expected at least one candidate; nothing was charged.")
         scores = [score(c, self._exact_counts(c.clique, c.partition.cells)) for c in request.candidates]
         self._account.reserve(Spend("select", request.rho, request.digest()))
-        return Selected(draw_noisy_max(scores, request.rho, self._max_rows * SENSITIVITY))
+        return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 
     def _exact_counts(self, clique: Clique, cells: int) -> Ints:
         counts = self._counter.counts(clique)

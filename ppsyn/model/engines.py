@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ppsyn.domain import Domain
 from ppsyn.model.fit import Effort, Fit, fit
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.program import Measurement
@@ -12,20 +11,16 @@ from ppsyn.model.program import Measurement
 class Engine(Protocol):
     """Fits a model to measurements, starting from `warm`. Deterministic."""
 
-    def __call__(
-        self, domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort
-    ) -> Fit:
+    def __call__(self, measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
         """Return the fitted model and how the fit went."""
         ...
 
 
-def fit_with_mbi(
-    domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort
-) -> Fit:
+def fit_with_mbi(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
     """Fit with mbi's mirror descent: the reference. It compiles a program for every new set of cliques."""
     from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import; only this engine needs it
 
-    return exchange.fit(domain, measurements, warm, effort)
+    return exchange.fit(measurements, warm, effort)
 
 
 ENGINES: Mapping[str, Engine] = {"tree": fit, "mbi": fit_with_mbi}

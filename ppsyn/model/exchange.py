@@ -18,7 +18,8 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
-from ppsyn.model.fit import Effort, Fit, estimate_total
+from ppsyn.model.fit import Effort, Fit, estimate_total, lowered
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import FIRST_STEP, GraphicalModel, calibrated, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition, finest
@@ -27,6 +28,10 @@ jax.config.update("jax_enable_x64", True)
 with warnings.catch_warnings(action="ignore"):
     # mbi warns of JAX's compilation cache, which is JAX's default and the user's to choose.
     import mbi
+
+
+_LEAST_SHARE = 1e-200
+"""What mbi sees of a value that no row is expected to have: its potentials are finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +95,20 @@ def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement
 
 
 def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
-    """The model as mbi's, with the marginals of its potentials' cliques."""
+    """The model as mbi's, over the table's domain, with the marginals of its potentials' cliques.
+
+    Values that the model takes as one have equal potentials, but for the logarithms of their shares.
+    """
+    fold = model.fold
+    potentials = {clique: fold.spread(clique, table) for clique, table in model.potentials.items()}
+    for name, folded in fold.folded.items():
+        clique = next((clique for clique in potentials if name in clique), (name,))
+        shares = np.log(np.maximum(folded.shares, _LEAST_SHARE)).reshape([-1 if n == name else 1 for n in clique])
+        potentials[clique] = potentials.get(clique, np.zeros(fold.domain.shape(clique))) + shares
     domain = domain_to_mbi(model.domain)
-    cliques = list(model.potentials)
     return mbi.MarkovRandomField(
-        potentials=_vector(domain, {clique: model.potentials[clique] for clique in cliques}),
-        marginals=_vector(domain, {clique: model.project(clique) for clique in cliques}),
+        potentials=_vector(domain, potentials),
+        marginals=_vector(domain, {clique: model.project(clique) for clique in potentials}),
         total=model.total,
     )
 
@@ -117,30 +130,29 @@ def model_from_mbi(domain: Domain, field: mbi.MarkovRandomField) -> GraphicalMod
         outer = next(other for other in potentials if set(clique) <= set(other))
         table = np.asarray(field.potentials[key].transpose(clique).datavector(flatten=False))
         potentials[outer] += table.reshape([domain[name].size if name in clique else 1 for name in outer])
-    return calibrated(domain, potentials, float(np.asarray(field.total)), FIRST_STEP)
+    return calibrated(Fold(domain), potentials, float(np.asarray(field.total)), FIRST_STEP)
 
 
-def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort) -> Fit:
+def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
     """Fit with mbi's mirror descent, warm-started."""
+    fold = warm.fold
     if not measurements:
-        return Fit(unfitted(domain), 0.0, 0)
-    total = estimate_total(measurements)
-    start = model_to_mbi(warm) if warm is not None and warm.potentials else None
-    linears = measurements_to_mbi(measurements)
+        return Fit(unfitted(fold), 0.0, 0)
+    inner = lowered(fold, measurements)
     field = mbi.estimation.MirrorDescent().estimate(
-        domain_to_mbi(domain),
+        domain_to_mbi(fold.inner),
         [
             replace(linear, noisy_measurement=m.target, stddev=m.scale)
-            for linear, m in zip(linears, measurements, strict=True)
+            for linear, m in zip(measurements_to_mbi(inner), inner, strict=True)
         ],
-        known_total=total,
+        known_total=estimate_total(inner),
         iters=effort.iterations,
-        warm_start=start,
+        warm_start=model_to_mbi(replace(warm, domain=fold.inner, fold=Fold(fold.inner))) if warm.potentials else None,
         tol=effort.tolerance,
     )
     if not isinstance(field, mbi.MarkovRandomField):
         raise InvariantError("mbi's estimator returned something else than a Markov random field.")
-    model = model_from_mbi(domain, field)
+    model = replace(model_from_mbi(fold.inner, field), domain=fold.domain, fold=fold)
     return Fit(model, loss(model, measurements), effort.iterations)
 
 

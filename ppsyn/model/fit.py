@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, flatten, node_beliefs, unfitted
 from ppsyn.model.program import Measurement, build
 from ppsyn.model.tree import junction_tree
@@ -46,31 +47,45 @@ def estimate_total(measurements: Sequence[Measurement]) -> float:
     return max(1.0, float((weights * sums).sum() / weights.sum()))
 
 
-def fit(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None, effort: Effort) -> Fit:
+def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
     """Minimise the weighted squared residuals over the model's distributions.
 
     Deterministic: equal measurements, warm start and effort give equal bits.
+
+    Args:
+        measurements: Of the table's marginals; they part no values that the model takes as one.
+        warm: Where to start, and which values the model takes as one.
+        effort: How hard to try.
     """
+    fold = warm.fold
     if not measurements:
-        return Fit(unfitted(domain), 0.0, 0)
-    total = estimate_total(measurements)
-    cliques = maximal(m.clique for m in measurements)
-    tree = junction_tree(domain, cliques)
-    program = build(tree, cliques, measurements)
-    theta = _carried_over(domain, cliques, warm)
-    step = warm.step if warm is not None and warm.step > 0 else 1.0 / total
+        return Fit(unfitted(fold), 0.0, 0)
+    inner = lowered(fold, measurements)
+    total = estimate_total(inner)
+    cliques = maximal(m.clique for m in inner)
+    tree = junction_tree(fold.inner, cliques)
+    program = build(tree, cliques, inner)
+    theta = _carried_over(fold.inner, cliques, warm)
+    step = warm.step if warm.step > 0 else 1.0 / total
     theta, values, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
-    if warm is not None and not math.isfinite(loss):
+    if warm.potentials and not math.isfinite(loss):
         # Old potentials that met in a new tree and underflowed there: start afresh.
-        return fit(domain, measurements, None, effort)
-    potentials = _unflatten(domain, cliques, theta)
-    return Fit(GraphicalModel(domain, potentials, total, step, tree, node_beliefs(tree, values)), loss, taken)
+        return fit(measurements, unfitted(fold), effort)
+    potentials = _unflatten(fold.inner, cliques, theta)
+    return Fit(
+        GraphicalModel(fold.domain, potentials, total, step, tree, node_beliefs(tree, values), fold), loss, taken
+    )
 
 
-def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalModel | None) -> Floats:
+def lowered(fold: Fold, measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The measurements as those of the model's own marginals."""
+    return [replace(m, partition=fold.lower(m.clique, m.partition)) for m in measurements]
+
+
+def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalModel) -> Floats:
     """The warm model's potentials on the new cliques, each old one added to a clique that holds it."""
     potentials = {clique: np.zeros(domain.shape(clique)) for clique in cliques}
-    for old, table in warm.potentials.items() if warm is not None else ():
+    for old, table in warm.potentials.items():
         new = next((clique for clique in cliques if set(old) <= set(clique)), None)
         if new is None:
             raise InvariantError("Expected a warm start whose cliques are all measured.")

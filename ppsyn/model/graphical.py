@@ -1,17 +1,19 @@
 """The graphical model: potentials on cliques, calibrated over a junction tree."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ppsyn.arrays import Floats
+from ppsyn import generate
+from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.generate import Step
 from ppsyn.model import kernel
+from ppsyn.model.fold import Fold
 from ppsyn.model.program import build
 from ppsyn.model.project import Projector
 from ppsyn.model.tree import JunctionTree, junction_tree
@@ -25,6 +27,8 @@ class GraphicalModel:
     """A distribution over the domain, scaled to `total` rows.
 
     Attributes:
+        domain: The table's.
+        fold: How the domain becomes the tree's, which potentials and beliefs are over.
         potentials: Log-potentials of the measured cliques that no other contains.
         total: How many rows the model stands for.
         step: The last step of the fit, where the next fit starts.
@@ -37,6 +41,7 @@ class GraphicalModel:
     step: float
     tree: JunctionTree
     beliefs: tuple[Floats, ...]
+    fold: Fold
 
     @cached_property
     def _projector(self) -> Projector:
@@ -44,11 +49,21 @@ class GraphicalModel:
 
     def project(self, clique: Clique) -> Floats:
         """Expected counts of a marginal, one axis an attribute."""
+        return self.fold.expand(clique, self.project_inner(clique))
+
+    def project_inner(self, clique: Clique) -> Floats:
+        """Expected counts of a marginal over the groups of values that the model holds apart."""
         return self._projector.project(clique)
 
+    def blocks(self, rows: int, seed: int) -> Iterator[dict[str, Codes]]:
+        """Codes of synthetic rows, a block at a time; arguments are checked at once."""
+        made = generate.blocks(self.steps(), self.fold.drawn, rows, seed)
+        return ({name: codes[name] for name in self.domain.names} for codes in made)
+
     def steps(self) -> tuple[Step, ...]:
-        """The model as a chain of conditional tables, for generation."""
-        return tuple(self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
+        """The model as a chain of conditional tables, for generation of the attributes in `fold.drawn`."""
+        inner = (self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
+        return (*inner, *self.fold.unfolding())
 
     def _new(self, index: int) -> Clique:
         separator = self.tree.separator(index)
@@ -57,25 +72,29 @@ class GraphicalModel:
     def _step(self, index: int) -> Step:
         given, new, node = self.tree.separator(index), self._new(index), self.tree.nodes[index]
         table = np.transpose(self.beliefs[index], [node.index(name) for name in (*given, *new)])
-        return Step(given, new, np.ascontiguousarray(table).reshape(self.domain.size(given), self.domain.size(new)))
+        weights = np.ascontiguousarray(table).reshape(self.tree.domain.size(given), self.tree.domain.size(new))
+        return Step(self._named(given), self._named(new), weights)
+
+    def _named(self, clique: Clique) -> Clique:
+        return tuple(map(self.fold.hidden, clique))
 
 
-def unfitted(domain: Domain) -> GraphicalModel:
+def unfitted(fold: Fold) -> GraphicalModel:
     """The model that nothing has been measured for: uniform, one row in all."""
-    return calibrated(domain, {}, 1.0, FIRST_STEP)
+    return calibrated(fold, {}, 1.0, FIRST_STEP)
 
 
-def calibrated(domain: Domain, potentials: Mapping[Clique, Floats], total: float, step: float) -> GraphicalModel:
+def calibrated(fold: Fold, potentials: Mapping[Clique, Floats], total: float, step: float) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
     cliques = maximal(potentials)
     if len(cliques) != len(potentials):
         raise InvariantError("Expected potentials on cliques that do not contain each other.")
-    tree = junction_tree(domain, cliques)
+    tree = junction_tree(fold.inner, cliques)
     program = build(tree, cliques, ())
     values, gradient = np.zeros(program.values), np.zeros(program.values)
     if not math.isfinite(kernel.infer(program, flatten(cliques, potentials), total, values, gradient)):
         raise InvariantError("Expected potentials that leave the model its mass.")
-    return GraphicalModel(domain, dict(potentials), total, step, tree, node_beliefs(tree, values))
+    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, node_beliefs(tree, values), fold)
 
 
 def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:

@@ -35,8 +35,9 @@ from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
 from ppsyn.runs.checkpoints import freeze
+from ppsyn.state import State
 from ppsyn.storage import Store
-from ppsyn.synthesizer import State, absorb, make_plan, next_request, start
+from ppsyn.synthesizer import absorb, make_plan, next_request, start
 from ppsyn.version import code_version
 from schemas.account import Close, Hold, from_bytes, hash_of
 from schemas.manifest import Manifest

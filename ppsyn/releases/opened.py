@@ -73,6 +73,7 @@ def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -
         config=manifest.method,
         ledger=ledger_of(entries, manifest.run),
         measurements=fitted.measurements,
+        evidence=fitted.evidence,
         rounds=fitted.rounds,
         model=fitted.model,
         seed=manifest.generation.seed,

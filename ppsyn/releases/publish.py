@@ -50,8 +50,8 @@ def synthesis_of(run: Run) -> Synthesis:
     """The finished run as a synthesis."""
     state, record = run.state, run.record
     return Synthesis(
-        record.table, record.privacy, record.method, run.part.ledger, state.measurements, state.rounds, state.model,
-        record.generation.seed,
+        record.table, record.privacy, record.method, run.part.ledger, state.measurements, state.evidence, state.rounds,
+        state.model, record.generation.seed,
     )  # fmt: skip
 
 

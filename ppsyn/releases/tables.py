@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ppsyn.dp.ledger import Spend
+from ppsyn.errors import InvariantError
 from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost, Measured, Selected
 from schemas.account import Charge, from_bytes, hash_of
@@ -78,13 +79,16 @@ def count_rows(file: IO[bytes]) -> int:
 
 def pack_answers(spends: Sequence[Spend], answers: Sequence[Answer], measurements: Sequence[Measurement]) -> bytes:
     """All answers of a run, in order, with what they answer and how its cells were merged: a row each."""
-    partitions = iter(measurements)
+    measured = iter(measurements)
     rows: list[dict[str, object]] = []
     for step, (spend, answer) in enumerate(zip(spends, answers, strict=True)):
         row: dict[str, object] = {"step": step, "kind": spend.kind, "clique": spend.clique, "rho": str(spend.rho)}
         match answer:
             case Measured():
-                groups = next(partitions).partition.groups
+                measurement = next(measured)
+                if measurement.clique != spend.clique or measurement.partition.count != answer.noisy_counts.size:
+                    raise InvariantError("An answer and its measurement are of different questions.")
+                groups = measurement.partition.groups
                 row |= {"sigma": answer.sigma, "noisy_counts": answer.noisy_counts, "group_of_cell": groups}
             case Selected():
                 row |= {"selected": answer.index}

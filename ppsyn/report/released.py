@@ -7,7 +7,7 @@ import numpy as np
 
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique
-from ppsyn.generate import BLOCK_ROWS, blocks
+from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost
 from ppsyn.synthesis import Synthesis
@@ -78,7 +78,7 @@ def synthetic_counts(released: Released, cliques: Iterable[Clique]) -> dict[Cliq
     synthesis, rows = released.synthesis, min(released.manifest.rows, MOST_ROWS)
     domain = synthesis.domain
     counts = {clique: np.zeros(domain.size(clique)) for clique in cliques}
-    for codes in blocks(synthesis.model.steps(), domain, rows, released.manifest.generation.seed):
+    for codes in synthesis.model.blocks(rows, released.manifest.generation.seed):
         for clique, sums in counts.items():
             cells = np.ravel_multi_index([codes[name] for name in clique], domain.shape(clique))
             np.add(sums, np.bincount(cells, minlength=sums.size), out=sums)

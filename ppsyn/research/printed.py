@@ -17,6 +17,7 @@ from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Clique, Domain
 from ppsyn.marginals import TableCounter
 from ppsyn.model.fit import Effort, fit
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.model.tree import interaction_graph
@@ -87,7 +88,7 @@ def fit_not_private(
     """Run Algorithm 1 as printed. The result is not private."""
     domain, truth = table.domain, _Table(table.domain, TableCounter(table))
     measurements = _one_way(truth, 0.1 * settings.rho, rng)
-    model = fit(domain, measurements, unfitted(domain), _ROUND).model
+    model = fit(measurements, unfitted(Fold(domain)), _ROUND).model
     used, select_rho, choices = 0.1 * settings.rho, 0.1 * settings.rho / settings.rounds, list[NotPrivateChoice]()
     while used < settings.rho and len(choices) < _MOST_ROUNDS:
         options = not_private_choices(truth, model, workload, settings, tuple(m.clique for m in measurements))
@@ -98,10 +99,10 @@ def fit_not_private(
         noisy = scores * math.sqrt(8 * select_rho) / 2 + rng.gumbel(size=scores.size)
         choice = options[int(np.argmax(noisy))]
         measurements.append(_spread(truth, choice, rng))
-        model = fit(domain, measurements, model, _ROUND).model
+        model = fit(measurements, model, _ROUND).model
         used += choice.rho + select_rho
         choices.append(choice)
-    return NotPrivateModel(fit(domain, measurements, model, _FINAL).model, used, tuple(choices))
+    return NotPrivateModel(fit(measurements, model, _FINAL).model, used, tuple(choices))
 
 
 def true_table(table: EncodedTable) -> _Table:

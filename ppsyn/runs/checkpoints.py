@@ -4,8 +4,9 @@ from fractions import Fraction
 
 from ppsyn.errors import InvariantError
 from ppsyn.packing import Fitted, pack, unpack
+from ppsyn.state import Plan, State
 from ppsyn.storage import Store
-from ppsyn.synthesizer import Plan, State
+from ppsyn.synthesizer import method_of
 
 _KEPT = 2
 
@@ -49,7 +50,7 @@ def freeze(state: State, notes: dict[str, str]) -> Fitted:
     if state.one_way or state.chosen is not None:
         raise InvariantError("A checkpoint was to be taken in the middle of a round.")
     kept = {"spent": str(state.spent), "round_rho": str(state.round_rho), **notes}
-    return Fitted(state.measurements, state.rounds, state.model, kept)
+    return Fitted(state.measurements, state.evidence, state.rounds, state.model, kept)
 
 
 def thaw(plan: Plan, fitted: Fitted) -> State:
@@ -58,9 +59,11 @@ def thaw(plan: Plan, fitted: Fitted) -> State:
         plan=plan,
         spent=Fraction(fitted.notes["spent"]),
         one_way=(),
+        planned_rho=method_of(plan).round_rho(plan),
         round_rho=Fraction(fitted.notes["round_rho"]),
         model=fitted.model,
         measurements=fitted.measurements,
+        evidence=fitted.evidence,
         rounds=fitted.rounds,
         is_fine=True,
     )

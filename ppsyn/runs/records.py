@@ -12,8 +12,9 @@ from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
 from ppsyn.ingest import ingest, is_ingested, source_matches
 from ppsyn.sources import check_source
+from ppsyn.state import Plan
 from ppsyn.storage import Store, open_store
-from ppsyn.synthesizer import Plan, make_plan
+from ppsyn.synthesizer import make_plan
 from ppsyn.version import code_version
 from schemas.config import PrivacyConfig
 from schemas.release import ReleaseConfig

@@ -28,8 +28,8 @@ from ppsyn.dp.budget import rho_of
 from ppsyn.errors import CapExceededError, DomainRefusedError, SourceError, StoreError
 from ppsyn.releases.audit import audit
 from ppsyn.releases.opened import read_manifest
+from ppsyn.state import State
 from ppsyn.storage import Store, open_store
-from ppsyn.synthesizer import State
 from schemas.config import Budget
 from schemas.places import Place
 from schemas.run import RunRef

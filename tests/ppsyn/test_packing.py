@@ -23,7 +23,7 @@ NOTES = {"history": "5e" * 32, "ü": "\n\0€"}
 def fitted(seed: int = 0, lost: frozenset[int] = frozenset()) -> Fitted:
     """What a short run has learned."""
     curator = ScriptedCurator(seed, lost=lost)
-    *_, (state, request) = steps(small_plan(rounds=3, iterations=10), curator)
+    *_, (state, request) = steps(small_plan(rounds=3, iterations=10, fold=4), curator)
     return freeze(absorb(state, request, curator.answer(request)), dict(NOTES))
 
 
@@ -37,9 +37,10 @@ def everything(thing: Fitted) -> list[object]:
     return [
         [
             (m.clique, m.partition.count, bits(m.partition.groups), bits(m.noisy_counts), m.sigma, m.deviation)
-            for m in thing.measurements
+            for m in (*thing.measurements, *thing.evidence)
         ],
-        [bits(m.denoised) for m in thing.measurements],
+        [bits(m.denoised) for m in thing.evidence],
+        [(name, bits(f.groups.groups), bits(f.shares)) for name, f in model.fold.folded.items()],
         thing.rounds,
         [(clique, bits(table)) for clique, table in model.potentials.items()],
         (model.total, model.step, model.domain, model.tree.nodes),

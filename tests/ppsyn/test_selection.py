@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -6,13 +7,16 @@ import pytest
 from ppsyn import selection
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError
-from ppsyn.model.graphical import calibrated, unfitted
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical import calibrated
 from ppsyn.model.tree import interaction_graph
 from ppsyn.requests import GRID, MAX_PENALTY, noise_scale
+from ppsyn.synthesizer import make_plan, start
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
 DOMAIN = Domain((Attribute("a", 4), Attribute("b", 6, is_ordered=False), Attribute("c", 10), Attribute("d", 2)))
 CONFIG = AlgorithmConfig()
+STATE = start(make_plan(DOMAIN, Fraction(1), 1, CONFIG))
 
 
 def test_the_default_workload_is_all_triples_or_pairs_where_those_are_too_many() -> None:
@@ -44,22 +48,26 @@ def test_max_cells_leaves_large_marginals_out() -> None:
 
 def test_what_does_not_fit_under_the_cap_is_no_candidate() -> None:
     cells = sum(attribute.size for attribute in DOMAIN.attributes) + 12
-    found = set(selection.affordable(unfitted(DOMAIN), (), (("a",), ("c", "d"), ("a", "b", "c")), cells * 8 / 2**20))
-    assert found == {("a",), ("c", "d")}
+    found = selection.affordable(STATE, (("a",), ("c", "d"), ("a", "b", "c")), cells * 8 / 2**20)
+    assert set(found) == {("a",), ("c", "d")}
+    assert found["a",] == 0
+    assert found["c", "d"] == pytest.approx((20 - 12) * 8 / 2**20)
     assert interaction_graph(DOMAIN, [("c", "d")]).model_mb() <= cells * 8 / 2**20
 
 
 def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
-    model = calibrated(DOMAIN, {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
-    rho = Fraction(1, 200)
-    for candidate in selection.candidates(model, iter([("a",), ("a", "d")]), rho, 1, CONFIG):
+    model = calibrated(Fold(DOMAIN), {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
+    rho, growth_mb = Fraction(1, 200), {("a",): 0.0, ("a", "d"): 0.5}
+    for candidate in selection.partitioned(replace(STATE, model=model), growth_mb, rho):
         expected = candidate.partition.sum_expected(model.project(candidate.clique))
         assert np.abs(candidate.expected - expected * GRID).max() <= 0.5
         noise = np.sqrt(2 / np.pi) * noise_scale(rho, 1) * candidate.partition.count
-        assert candidate.penalty == pytest.approx(noise * GRID, abs=1)
+        room = CONFIG.thrift * 1_600 * growth_mb[candidate.clique] / CONFIG.model_mb
+        assert candidate.penalty == pytest.approx((noise + room) * GRID, abs=1)
+        assert candidate.weight == 1
 
 
 def test_every_clique_stays_a_candidate_even_when_noise_drowns_it() -> None:
-    found = selection.candidates(unfitted(DOMAIN), iter([("a",), ("b", "c")]), Fraction(1, 10**24), 10**6, CONFIG)
+    found = selection.partitioned(STATE, {("a",): 0.0, ("b", "c"): 0.0}, Fraction(1, 10**30))
     assert [candidate.clique for candidate in found] == [("a",), ("b", "c")]
     assert all(candidate.penalty == MAX_PENALTY for candidate in found)

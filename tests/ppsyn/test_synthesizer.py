@@ -9,7 +9,8 @@ from loops import ScriptedCurator, replay, small_plan
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
 from ppsyn.requests import Answer, Lost, MeasureRequest, Request, Selected, SelectRequest
-from ppsyn.synthesizer import Plan, State, absorb, next_request, run, start
+from ppsyn.state import Plan, State
+from ppsyn.synthesizer import absorb, next_request, run, start
 from schemas.config import WorkloadConfig
 
 

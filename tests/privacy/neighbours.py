@@ -74,7 +74,8 @@ def candidates(draw: st.DrawFn, domain: Domain) -> Candidate:
     reach = draw(st.sampled_from([8 * GRID, 2**50]))
     units = st.integers(-reach, reach)
     expected = draw(st.lists(units, min_size=partition.count, max_size=partition.count))
-    return Candidate(clique, partition, np.array(expected, np.int64), draw(st.integers(0, 2**50)))
+    penalty, weight = draw(st.integers(0, 2**50)), draw(st.integers(1, 9))
+    return Candidate(clique, partition, np.array(expected, np.int64), penalty, weight)
 
 
 def l2_squared(left: Ints, right: Ints) -> int:

@@ -25,8 +25,9 @@ from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints, freeze
 from ppsyn.runs.records import begin, plan_of, ref_of, snapshot
 from ppsyn.runs.run import Run
+from ppsyn.state import State
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import State, next_request
+from ppsyn.synthesizer import next_request
 from schemas.places import Place
 from schemas.release import load_release
 from schemas.run import RunRef

@@ -1,5 +1,6 @@
 """Claim C2: a row moves every score by at most GRID, exactly, and a person by that for each of its rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,11 +15,11 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.dp import curator as gate
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.dp.scores import SENSITIVITY, score
+from ppsyn.dp.scores import score, sensitivity
 from ppsyn.errors import InvariantError, PPSynError
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import Partition, finest
-from ppsyn.requests import GRID, Candidate, SelectRequest, to_grid
+from ppsyn.requests import GRID, MAX_WEIGHT, Candidate, SelectRequest, to_grid
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))
@@ -52,13 +53,37 @@ def test_c2_a_person_moves_no_score_by_more_than_declared(data: st.DataObject) -
 @settings(deadline=None)
 def test_c2_one_row_moves_no_score_by_more_than_the_grid(data: st.DataObject) -> None:
     pair = data.draw(neighbours(max_rows=1))
-    assert largest_move(pair, ask(data.draw(candidates(pair.domain)))) <= SENSITIVITY == GRID
+    candidate = data.draw(candidates(pair.domain))
+    assert largest_move(pair, ask(candidate)) <= sensitivity([candidate]) == candidate.weight * GRID
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
 def test_c2_the_declared_sensitivity_is_attained(max_rows: int) -> None:
     pair = tower(THREE, max_rows)
     assert largest_move(pair, ask(PLAIN)) == drawn_for(pair.larger, ask(PLAIN), max_rows).sensitivity
+
+
+@pytest.mark.parametrize("weight", [1, 5])
+def test_c2_the_sensitivity_of_the_weightiest_candidate_is_declared_for_all(weight: int) -> None:
+    request = SelectRequest((PLAIN, replace(PLAIN, weight=weight)), RHO)
+    pair = tower(THREE, 1)
+    assert drawn_for(pair.larger, request, 1).sensitivity == weight * GRID == largest_move(pair, request)
+
+
+def test_c2_a_sensitivity_that_forgets_the_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "sensitivity", lambda candidates: GRID)
+    assert not is_within_declared(tower(THREE, 1), ask(replace(PLAIN, weight=2)), 1)
+
+
+@pytest.mark.parametrize("weight", [0, -1, MAX_WEIGHT + 1])
+def test_c2_weights_out_of_range_are_refused(weight: int) -> None:
+    with pytest.raises(InvariantError):
+        replace(PLAIN, weight=weight)
+
+
+def test_c2_expected_counts_too_large_for_their_weight_are_refused() -> None:
+    with pytest.raises(InvariantError):
+        replace(PLAIN, expected=np.array([2**50, 0, 0], np.int64), weight=2**12)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
@@ -68,7 +93,7 @@ def test_c2_a_curator_told_of_too_few_rows_is_caught(max_rows: int) -> None:
 
 @pytest.mark.parametrize("wrong", [1, GRID // 2, GRID - 1])
 def test_c2_a_sensitivity_that_is_too_small_is_caught(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "SENSITIVITY", wrong)
+    monkeypatch.setattr(gate, "sensitivity", lambda candidates: wrong)
     assert not is_within_declared(tower(THREE, 1), ask(PLAIN), 1)
 
 
@@ -90,7 +115,7 @@ def test_c2_scores_are_exact_where_doubles_are_not(reach: int) -> None:
 def test_c2_the_penalty_shifts_a_score_and_does_not_see_the_table(data: st.DataObject) -> None:
     pair = data.draw(neighbours())
     candidate = data.draw(candidates(pair.domain))
-    free = Candidate(candidate.clique, candidate.partition, candidate.expected, 0)
+    free = replace(candidate, penalty=0)
     for table in (pair.smaller, pair.larger):
         priced, plain = (drawn_for(table, ask(asked), 1).exact[0] for asked in (candidate, free))
         assert plain - priced == candidate.penalty

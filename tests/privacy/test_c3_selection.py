@@ -70,7 +70,7 @@ def test_c3_the_curator_scales_selection_by_the_rows_of_a_person(max_rows: int) 
 
 @pytest.mark.parametrize("wrong", [GRID // 2, 2 * GRID])
 def test_c3_a_curator_of_the_wrong_sensitivity_is_caught(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "SENSITIVITY", wrong)
+    monkeypatch.setattr(gate, "sensitivity", lambda candidates: wrong)
     assert lead_p_value(choose_by_curator(leader(SCALE), 1), SCALE) <= ALPHA
 
 

@@ -12,7 +12,8 @@ from ppsyn import selection
 from ppsyn.domain import Attribute, Domain
 from ppsyn.model.tree import interaction_graph
 from ppsyn.requests import MeasureRequest, Selected, SelectRequest
-from ppsyn.synthesizer import Plan, State, absorb, make_plan, next_request
+from ppsyn.state import Plan, State
+from ppsyn.synthesizer import absorb, make_plan, next_request
 from schemas.config import AlgorithmConfig
 
 DOMAIN = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate([4, 3, 5, 2])))

@@ -10,8 +10,8 @@ from published import SCHEMA, begin, config_of, people
 
 from ppsyn.releases.audit import audit
 from ppsyn.releases.opened import released
+from ppsyn.state import State
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import State
 from schemas.places import Place
 from schemas.run import RunRef
 from tasks import publish, synthesize

@@ -16,6 +16,7 @@ from ppsyn.domain import Clique, Domain
 from ppsyn.model import exchange
 from ppsyn.model.engines import ENGINES
 from ppsyn.model.fit import Effort
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, calibrated, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition, equal_width, finest
@@ -25,7 +26,7 @@ CLIQUES: list[Clique] = [("c", "a"), ("a", "d"), ("b",)]
 
 
 def model_of(cliques: list[Clique], seed: int = 1) -> GraphicalModel:
-    return calibrated(DOMAIN, random_potentials(DOMAIN, cliques, 2.0, seed), 500.0, 0.0)
+    return calibrated(Fold(DOMAIN), random_potentials(DOMAIN, cliques, 2.0, seed), 500.0, 0.0)
 
 
 def noisy(domain: Domain, clique: Clique, partition: Partition, sigma: float, seed: int) -> Measurement:
@@ -47,8 +48,8 @@ def measured() -> list[Measurement]:
 
 
 def assert_same_fit(domain: Domain, measurements: list[Measurement], steps: int) -> None:
-    ours = ENGINES["tree"](domain, measurements, None, Effort(steps, 1e-9))
-    theirs = ENGINES["mbi"](domain, measurements, None, Effort(steps, 1e-9))
+    ours = ENGINES["tree"](measurements, unfitted(Fold(domain)), Effort(steps, 1e-9))
+    theirs = ENGINES["mbi"](measurements, unfitted(Fold(domain)), Effort(steps, 1e-9))
     assert ours.loss == pytest.approx(theirs.loss, rel=1e-3)
     assert ours.model.total == pytest.approx(theirs.model.total, rel=1e-12)
     for m in measurements:
@@ -77,7 +78,7 @@ def test_a_model_that_went_to_mbi_comes_back_the_same() -> None:
 
 
 def test_an_unfitted_model_goes_to_mbi_and_back() -> None:
-    again = exchange.model_from_mbi(DOMAIN, exchange.model_to_mbi(unfitted(DOMAIN)))
+    again = exchange.model_from_mbi(DOMAIN, exchange.model_to_mbi(unfitted(Fold(DOMAIN))))
     np.testing.assert_allclose(again.project(("c", "b")), 1 / 9)
 
 
@@ -143,7 +144,7 @@ def test_the_loss_is_that_of_the_joint() -> None:
 
 def test_both_engines_give_the_uniform_model_without_measurements() -> None:
     for engine in ENGINES.values():
-        found = engine(DOMAIN, [], None, Effort(10, 1e-4))
+        found = engine([], unfitted(Fold(DOMAIN)), Effort(10, 1e-4))
         np.testing.assert_allclose(found.model.project(("c",)), 1 / 3)
 
 
@@ -154,8 +155,8 @@ def test_both_engines_find_the_same_model() -> None:
 
 
 def test_mbis_engine_starts_where_the_last_fit_ended() -> None:
-    first = ENGINES["tree"](DOMAIN, measured(), None, Effort(3000, 1e-9))
-    again = ENGINES["mbi"](DOMAIN, measured(), first.model, Effort(50, 1e-9))
+    first = ENGINES["tree"](measured(), unfitted(Fold(DOMAIN)), Effort(3000, 1e-9))
+    again = ENGINES["mbi"](measured(), first.model, Effort(50, 1e-9))
     assert again.loss == pytest.approx(first.loss, rel=1e-3)
 
 

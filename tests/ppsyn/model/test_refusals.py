@@ -5,6 +5,7 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.model import exchange
 from ppsyn.model.fit import Effort, fit
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, calibrated
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition, finest
@@ -16,19 +17,19 @@ def test_potentials_that_contradict_each_other_beyond_floating_point_are_refused
     left, right = np.zeros((2, 3)), np.zeros((3, 2))
     left[:, 1:], right[0] = -1200.0, -1200.0
     with pytest.raises(InvariantError, match="mass"):
-        calibrated(DOMAIN, {("a", "b"): left, ("b", "c"): right}, 8.0, 0.0)
+        calibrated(Fold(DOMAIN), {("a", "b"): left, ("b", "c"): right}, 8.0, 0.0)
 
 
 def test_potentials_on_a_clique_within_another_are_refused() -> None:
     with pytest.raises(InvariantError, match="contain"):
-        calibrated(DOMAIN, {("a", "b"): np.zeros((2, 3)), ("a",): np.zeros(2)}, 8.0, 0.0)
+        calibrated(Fold(DOMAIN), {("a", "b"): np.zeros((2, 3)), ("a",): np.zeros(2)}, 8.0, 0.0)
 
 
 def test_a_warm_start_of_unmeasured_cliques_is_refused() -> None:
-    warm = calibrated(DOMAIN, {("a", "b"): np.zeros((2, 3))}, 8.0, 0.0)
+    warm = calibrated(Fold(DOMAIN), {("a", "b"): np.zeros((2, 3))}, 8.0, 0.0)
     measured = Measurement(("c",), finest(2), np.array([5, 3]), 1.0)
     with pytest.raises(InvariantError, match="warm"):
-        fit(DOMAIN, [measured], warm, Effort(5, 1e-4))
+        fit([measured], warm, Effort(5, 1e-4))
 
 
 def test_measurements_listed_in_another_order_are_brought_into_the_domain_s() -> None:
@@ -46,11 +47,13 @@ def test_measurements_listed_in_another_order_are_brought_into_the_domain_s() ->
 def test_a_warm_start_that_underflows_in_the_new_tree_is_left_behind() -> None:
     steep = np.zeros((2, 3))
     steep[:, 1:] = -1200.0
-    warm = calibrated(DOMAIN, {("a", "b"): steep, ("c",): np.zeros(2)}, 60.0, 1.0)
-    against = GraphicalModel(DOMAIN, {**warm.potentials, ("b", "c"): -steep.T}, 60.0, 1.0, warm.tree, warm.beliefs)
+    warm = calibrated(Fold(DOMAIN), {("a", "b"): steep, ("c",): np.zeros(2)}, 60.0, 1.0)
+    against = GraphicalModel(
+        DOMAIN, {**warm.potentials, ("b", "c"): -steep.T}, 60.0, 1.0, warm.tree, warm.beliefs, warm.fold
+    )
     measurements = [
         Measurement(("a", "b"), finest(6), np.full(6, 10), 1.0),
         Measurement(("b", "c"), finest(6), np.full(6, 10), 1.0),
     ]
-    found = fit(DOMAIN, measurements, against, Effort(50, 1e-6))
+    found = fit(measurements, against, Effort(50, 1e-6))
     assert np.allclose(found.model.project(("a", "b")), 10, atol=1e-3)

@@ -6,6 +6,7 @@ import numpy as np
 import ppsyn
 from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Attribute, Domain
+from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import unfitted
 from ppsyn.research import printed
 
@@ -27,7 +28,7 @@ def test_one_row_changes_what_the_printed_algorithm_publishes_with_certainty() -
     """One candidate, so the draw has one outcome: the noise scale alone tells the neighbours apart."""
     hours, sex = spiky_table()
     table, neighbour = table_of(hours, sex), table_of([*hours, 3], [*sex, 1])
-    model, workload = unfitted(DOMAIN), (("hours", "sex"),)
+    model, workload = unfitted(Fold(DOMAIN)), (("hours", "sex"),)
     (published,) = printed.not_private_choices(printed.true_table(table), model, workload, SETTINGS)
     (other,) = printed.not_private_choices(printed.true_table(neighbour), model, workload, SETTINGS)
     assert published.rho != other.rho
@@ -35,7 +36,7 @@ def test_one_row_changes_what_the_printed_algorithm_publishes_with_certainty() -
 
 def test_one_row_can_change_the_published_partition() -> None:
     hours, sex = [0, 1, 1, 6, 7, 7, 11], [0, 0, 1, 1, 0, 1, 1]
-    model, workload = unfitted(DOMAIN), (("hours", "sex"),)
+    model, workload = unfitted(Fold(DOMAIN)), (("hours", "sex"),)
     (published,) = printed.not_private_choices(printed.true_table(table_of(hours, sex)), model, workload, SETTINGS)
     neighbours = [(row, one) for row in range(12) for one in range(2)]
     others = [

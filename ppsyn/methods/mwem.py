@@ -1,0 +1,40 @@
+"""MWEM+PGM: the multiplicative-weights mechanism over a graphical model (McKenna, Sheldon and Miklau, ICML 2019)."""
+
+from fractions import Fraction
+
+from typing_extensions import override
+
+from ppsyn import selection
+from ppsyn.methods.base import Method
+from ppsyn.requests import Candidate, MeasureRequest
+from ppsyn.shares import floored
+from ppsyn.state import Plan, State
+
+_SELECT = Fraction(1, 10)
+
+
+class Mwem(Method):
+    """As many rounds as attributes, all of the same budget, over the workload's own marginals, cell by cell.
+
+    The original takes the number of rows as known. Here it is private, and the
+    model learns it from the first answer.
+    """
+
+    @override
+    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+        return ()
+
+    @override
+    def round_rho(self, plan: Plan) -> Fraction:
+        return floored(plan.rho / len(plan.domain.attributes))
+
+    @override
+    def select_share(self, plan: Plan) -> Fraction:
+        return _SELECT
+
+    @override
+    def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
+        plan = state.plan
+        cliques = tuple(selection.affordable(state, plan.workload, selection.growing_cap(state, rho)))
+        singles = tuple((name,) for name in plan.domain.names)
+        return tuple(selection.whole(state, clique, rho) for clique in cliques or singles)

@@ -1,0 +1,70 @@
+"""PPSyn, made private: marginals are measured with their cells merged, where the model expects few rows."""
+
+from fractions import Fraction
+
+import numpy as np
+from typing_extensions import override
+
+from ppsyn import selection
+from ppsyn.denoise import denoise
+from ppsyn.methods.base import Method
+from ppsyn.methods.folding import folded
+from ppsyn.model.program import Measurement
+from ppsyn.one_way import coarse_requests, fine_requests
+from ppsyn.partition.cells import finest
+from ppsyn.requests import Candidate, Measured, MeasureRequest
+from ppsyn.shares import floored
+from ppsyn.state import Plan, Round, State
+
+
+class Partitioned(Method):
+    """Coarse then fine one-way marginals; candidates at several granularities; answers shrunk towards the model."""
+
+    @override
+    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+        return coarse_requests(plan, _initial_rho(plan))
+
+    @override
+    def second(self, state: State) -> tuple[MeasureRequest, ...]:
+        return fine_requests(state.plan, state.model, _initial_rho(state.plan))
+
+    @override
+    def settle(self, state: State) -> State:
+        """Fold large attributes, where the model lives on groups of their values from here on."""
+        return folded(state, state.plan.config.fold)
+
+    @override
+    def round_rho(self, plan: Plan) -> Fraction:
+        return floored((plan.rho - _initial_rho(plan)) / plan.config.rounds)
+
+    @override
+    def select_share(self, plan: Plan) -> Fraction:
+        return Fraction(plan.config.select)
+
+    @override
+    def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
+        cliques = selection.affordable(state, state.plan.cliques, selection.growing_cap(state, rho))
+        return selection.partitioned(state, cliques, rho)
+
+    @override
+    def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
+        partition, config, fold = request.partition, state.plan.config, state.model.fold
+        if config.spread == "even":
+            cells = fold.lower(request.clique, partition).spread_evenly(answer.noisy_counts.astype(np.float64))
+            apart = fold.lift(request.clique, finest(cells.size))
+            counts = np.rint(cells).astype(np.int64)
+            return Measurement(request.clique, apart, counts, answer.sigma, cells, answer.sigma)
+        # Before the first stage ends the model knows nothing that an answer could be shrunk towards.
+        if not (state.is_fine and config.shrink):
+            return super().estimate(state, request, answer)
+        expected = partition.sum_expected(state.model.project(request.clique))
+        better = denoise(answer.noisy_counts, expected, answer.sigma)
+        return Measurement(request.clique, partition, answer.noisy_counts, answer.sigma, *better)
+
+    @override
+    def is_annealed(self, plan: Plan, done: Round) -> bool:
+        return done.noise > plan.config.eta * done.surprise
+
+
+def _initial_rho(plan: Plan) -> Fraction:
+    return plan.rho * Fraction(plan.config.initial)

@@ -1,0 +1,27 @@
+"""Every method under the same account, checkpoints and audit."""
+
+from pathlib import Path
+
+import pytest
+from published import LOST, make_release
+
+from ppsyn.releases.audit import audit
+from ppsyn.releases.opened import open_release
+
+SETTINGS: dict[str, dict[str, object]] = {
+    "aim": {"mechanism": "aim", "iterations": 20},
+    "mst": {"mechanism": "mst", "iterations": 20},
+    "mwem": {"mechanism": "mwem", "iterations": 20},
+    "independent": {"mechanism": "independent", "iterations": 20},
+    "folded": {"fold": 4, "rounds": 4, "iterations": 20},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_release_by_any_method_survives_lost_answers_and_passes_its_audit(name: str, tmp_path: Path) -> None:
+    made = make_release(tmp_path, changes={"algorithm": SETTINGS[name]}, lost=LOST)
+    findings = list(audit(made.store, made.account))
+    assert [finding for finding in findings if finding.problem is not None] == []
+    opened = open_release(made.store)
+    assert opened.config.mechanism == SETTINGS[name].get("mechanism", "ppsyn")
+    assert bool(opened.model.fold.folded) == (name == "folded")
