@@ -10,9 +10,9 @@ _R = TypeVar("_R")
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Compile to machine code on first use, cached on disk; no reordering of sums.
+    """Compile to machine code on first use, cached on disk; no reordering of sums. Other threads run meanwhile.
 
     The cache watches the file of the function alone: after editing a compiled
     function that another module's compiled code calls, remove `__pycache__`.
     """
-    return cast("Callable[_P, _R]", numba.njit(cache=True)(function))
+    return cast("Callable[_P, _R]", numba.njit(cache=True, nogil=True)(function))

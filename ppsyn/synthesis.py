@@ -1,6 +1,7 @@
 """The result of a release: everything in it is public or released."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -125,11 +126,12 @@ class Synthesis:
     def refits(self, count: int, effort: Effort) -> tuple[GraphicalModel, ...]:
         """A parametric bootstrap: the model fitted to its own answers under fresh noise, from the release's seed."""
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(0, 2))))
-        return tuple(self._refit(rng, effort) for _ in range(count))
+        samples = [self._sample(rng) for _ in range(count)]
+        with ThreadPoolExecutor() as pool:
+            return tuple(pool.map(lambda sample: fit(sample, self.model, effort).model, samples))
 
-    def _refit(self, rng: np.random.Generator, effort: Effort) -> GraphicalModel:
-        again = [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
-        return fit(again, self.model, effort).model
+    def _sample(self, rng: np.random.Generator) -> list[Measurement]:
+        return [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
         expected = m.partition.sum_expected(self.model.project(m.clique))
