@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,7 +129,7 @@ class Synthesis:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(0, 2))))
         samples = [self._sample(rng) for _ in range(count)]
         with ThreadPoolExecutor() as pool:
-            return tuple(pool.map(lambda sample: fit(sample, self.model, effort).model, samples))
+            return tuple(found.model for found in pool.map(fit, samples, repeat(self.model), repeat(effort)))
 
     def _sample(self, rng: np.random.Generator) -> list[Measurement]:
         return [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
