@@ -92,9 +92,11 @@ def _measure(state: State) -> MeasureRequest:
 
 
 def _remainder(state: State) -> MeasureRequest:
-    """What is less than a round is worth goes to the largest attribute."""
-    largest = max(state.plan.domain.attributes, key=lambda attribute: attribute.size)
-    return MeasureRequest((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS), state.left)
+    """What is less than a round is worth goes to the largest attribute, in groups that the model holds apart."""
+    fold = state.model.fold
+    largest = max(fold.inner.attributes, key=lambda attribute: attribute.size)
+    groups = fold.lift((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS))
+    return MeasureRequest((largest.name,), groups, state.left)
 
 
 def _is_last(state: State) -> bool:

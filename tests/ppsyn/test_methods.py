@@ -33,6 +33,23 @@ def test_every_method_uses_its_budget_to_the_last_fraction(name: str, seed: int,
     assert state.stage == "done"
 
 
+@given(lost=st.frozensets(st.integers(6, 40), min_size=5))
+@settings(deadline=None, max_examples=15)
+def test_a_run_with_folded_attributes_survives_any_losses(lost: frozenset[int]) -> None:
+    plan, curator = small_plan(fold=3), ScriptedCurator(1, lost=lost)
+    assert run(curator, start(plan)).stage == "done"
+    assert curator.spent == plan.rho
+
+
+def test_what_lost_selections_leave_is_measured_in_groups_that_the_model_holds_apart() -> None:
+    # All selections are lost, so that the last of the budget is less than a round is worth.
+    plan, curator = small_plan(fold=3), ScriptedCurator(1, lost=frozenset(range(6, 1000)))
+    last = [(state, request) for state, request in steps(plan, curator)][-1]
+    assert isinstance(last[1], MeasureRequest)
+    assert last[0].model.fold.folded
+    last[0].model.fold.lower(last[1].clique, last[1].partition)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_method_asks_the_same_of_the_same_answers(name: str) -> None:
     plan, curator = small_plan(mechanism=name), ScriptedCurator(3)
