@@ -8,7 +8,7 @@ from privacy.neighbours import encoded
 from ppsyn.domain import Attribute, Domain
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount, Spend
-from ppsyn.errors import ConfigError
+from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.requests import GRID, Candidate, Measured, MeasureRequest, Selected, SelectRequest
@@ -52,3 +52,10 @@ def test_the_account_sees_what_was_asked() -> None:
 def test_a_person_has_at_least_one_row(max_rows: int) -> None:
     with pytest.raises(ConfigError, match="max_rows"):
         guard(TABLE, max_rows)
+
+
+def test_a_selection_among_nothing_is_refused_and_not_charged() -> None:
+    account = MemoryAccount(Fraction(1))
+    with pytest.raises(InvariantError):
+        TableCurator(TableCounter(TABLE), account).answer(SelectRequest((), Fraction(1, 2)))
+    assert account.ledger.spent == 0
