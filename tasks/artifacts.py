@@ -1,6 +1,7 @@
 """What the Prefect UI shows of a run: released values only."""
 
 import re
+import time
 from typing import cast
 from uuid import UUID
 
@@ -16,6 +17,9 @@ from ppsyn.runs.run import Run
 from schemas.run import RunRef
 from tasks.runs import run_of
 
+_SECONDS_BETWEEN_MOVES = 2
+_MOVED: dict[UUID, float] = {}
+
 
 def _key(ref: RunRef, name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{ref.dataset}-{ref.run}-{name}".lower())
@@ -29,8 +33,11 @@ def start_progress(ref: RunRef) -> UUID:
 
 
 def show_progress(ref: RunRef, artifact: UUID) -> None:
-    """Move the bar."""
-    update_progress_artifact(artifact, _percent(run_of(ref)))
+    """Move the bar; between the first round and the last, not so often that a run would wait for it."""
+    now, run = time.monotonic(), run_of(ref)
+    if run.state.stage == "done" or now >= _MOVED.get(artifact, 0.0) + _SECONDS_BETWEEN_MOVES:
+        update_progress_artifact(artifact, _percent(run))
+        _MOVED[artifact] = now
 
 
 def _percent(run: Run) -> float:

@@ -2,20 +2,24 @@
 
 Only the curator may import this module.
 """
-# OpenDP is annotated in part and re-exports by star.
-# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
+# OpenDP is annotated in part. Its prelude would import scikit-learn, which takes seconds.
+# pyright: reportUnknownVariableType=false
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import opendp.prelude as dp
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_noisy_max
+from opendp.measures import zero_concentrated_divergence
+from opendp.metrics import l2_distance, linf_distance
+from opendp.mod import enable_features
 
 from ppsyn.arrays import Ints
 from ppsyn.errors import InvariantError
 from ppsyn.requests import noise_scale
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 def add_discrete_gaussian(exact_counts: Ints, rho: Fraction, sensitivity: int) -> tuple[Ints, float]:
@@ -27,8 +31,8 @@ def add_discrete_gaussian(exact_counts: Ints, rho: Fraction, sensitivity: int) -
         privacy map, which rounds up, is held against rho.
     """
     scale = noise_scale(rho, sensitivity)
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    measurement = dp.m.make_gaussian(*space, scale=scale)
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
+    measurement = make_gaussian(*space, scale=scale)
     _check_cost(measurement.map(float(sensitivity)), rho)
     return np.array(measurement(exact_counts.tolist()), np.int64), scale
 
@@ -42,9 +46,9 @@ def draw_noisy_max(scores: Sequence[int], rho: Fraction, sensitivity: int) -> in
     """
     if not scores:
         raise InvariantError("Expected at least one candidate.")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
     scale = noise_scale(rho, sensitivity)
-    measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+    measurement = make_noisy_max(*space, zero_concentrated_divergence(), scale=scale)
     _check_cost(measurement.map(sensitivity), rho)
     return int(measurement(list(scores)))
 
