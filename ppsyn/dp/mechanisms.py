@@ -3,7 +3,7 @@
 Only the curator may import this module.
 """
 # OpenDP is annotated in part. Its prelude would import scikit-learn, which takes seconds.
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Sequence
 from fractions import Fraction
