@@ -27,7 +27,17 @@ from ppsyn import errors
 from ppsyn.releases.layout import MANIFEST, SEAL, SYNTHETIC, VALIDATION
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
-COMMANDS = sorted(main.commands)
+
+
+def every_command(group: click.Group = main, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of each command, those of groups among them."""
+    for name, command in sorted(group.commands.items()):
+        yield (*above, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*above, name))
+
+
+COMMANDS = list(every_command())
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +104,7 @@ def test_help_needs_neither_prefect_nor_the_library() -> None:
     assert told.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], *([*name, "--help"] for name in COMMANDS)])
 def test_help_is_there_from_the_console(arguments: list[str]) -> None:
     told = subprocess.run([PPSYN, *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert (told.returncode, told.stderr) == (0, "")
@@ -109,26 +119,43 @@ def examples(*command: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in help_of(*command).splitlines() if line.strip().startswith("ppsyn ")]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_an_example_of_itself(name: str) -> None:
-    assert re.search(r"^ +Examples?:$", help_of(name), re.MULTILINE)
-    assert any(example[0] == name for example in examples(name))
+@pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
+def test_every_command_has_an_example_of_itself(name: tuple[str, ...]) -> None:
+    assert re.search(r"^ +Examples?:$", help_of(*name), re.MULTILINE)
+    assert any(tuple(example[: len(name)]) == name for example in examples(*name))
 
 
-@pytest.mark.parametrize(
-    "example", [e for name in ((), *((c,) for c in COMMANDS)) for e in examples(*name)], ids=" ".join
-)
-def test_examples_parse(example: list[str]) -> None:
+def parsed(example: list[str]) -> tuple[click.Command, dict[str, object]]:
+    """The command that an example gives, and its parameters."""
+    command: click.Command = main
+    rest = example
     with click.Context(main, info_name="ppsyn") as context:
-        name, command, rest = main.resolve_command(context, example)
-        assert command is not None
-        with command.make_context(name, rest, parent=context) as parsed:
-            assert parsed.params
+        while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+            _, found, rest = command.resolve_command(context, rest)
+            assert found is not None
+            command = found
+        with command.make_context(" ".join(example), rest, parent=context) as made:
+            return command, made.params
+
+
+@pytest.mark.parametrize("example", [e for name in ((), *COMMANDS) for e in examples(*name)], ids=" ".join)
+def test_examples_parse(example: list[str]) -> None:
+    command, parameters = parsed(example)
+    assert command is not main
+    assert parameters
+
+
+def command_of(name: tuple[str, ...]) -> click.Command:
+    command: click.Command = main
+    for word in name:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    return command
 
 
 def test_every_option_says_what_it_is_for() -> None:
-    for command in main.commands.values():
-        for option in command.params:
+    for name in COMMANDS:
+        for option in command_of(name).params:
             assert isinstance(option, click.Argument) or getattr(option, "help", None), option.name
 
 

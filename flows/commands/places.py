@@ -1,0 +1,56 @@
+"""Where a command finds the stores and releases that it is told of."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ppsyn.storage import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bucket_options(function: F) -> F:
+    """How to reach a bucket."""
+    for option in (
+        click.option("--endpoint", envvar="AWS_ENDPOINT_URL", help="An S3 server other than Amazon's."),
+        click.option("--region", default="us-east-1", show_default=True, help="The region of a bucket."),
+        click.option(
+            "--credentials", default="AWS", show_default=True,
+            help="NAME of the environment's NAME_ACCESS_KEY_ID and NAME_SECRET_ACCESS_KEY.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def store_options(function: F) -> F:
+    """Where accounts and runs are kept."""
+    help_text = "Where accounts and runs are kept: a folder or s3://bucket/prefix."
+    option = click.option("--store", default="out", envvar="PPSYN_STORE", show_default=True, help=help_text)
+    return option(bucket_options(function))
+
+
+def open_place(store: str, endpoint: str | None, region: str, credentials: str) -> "Store":
+    """The store at a place that the command line names.
+
+    Raises:
+        ConfigError: If there is no such place.
+    """
+    from pydantic import ValidationError
+
+    from ppsyn.errors import ConfigError
+    from ppsyn.storage import open_store
+    from schemas.files import rule_of
+    from schemas.places import Place
+
+    is_bucket = store.startswith("s3://")
+    try:
+        place = Place(url=store, endpoint=endpoint if is_bucket else None, region=region, credentials=credentials)
+    except ValidationError as error:
+        raise ConfigError(" ".join(rule_of(fault, is_secret=True) for fault in error.errors())) from None
+    if place.is_local and not Path(store).is_dir():
+        raise ConfigError(f"There is no folder {store}.")
+    return open_store(place)

@@ -1,0 +1,62 @@
+"""The command that releases."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+from flows.commands.telling import JSON_OPTION, print_json, told
+from flows.embedded import prefect_api
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@JSON_OPTION
+@told
+def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: bool, as_json: bool) -> None:
+    """Release a synthetic table as FILE says.
+
+    FILE is validated as a whole before anything starts. Progress goes to standard error. Without a
+    Prefect server (PREFECT_API_URL) one is started for as long as the release takes.
+
+    \b
+    Examples:
+      ppsyn release adult.yaml
+      ppsyn release adult.yaml --set privacy.epsilon=0.5 --set stores.root=s3://bucket/ppsyn
+      ppsyn release adult.yaml --resume 20260102-030405-9f8e7d6c
+    """
+    from flows.inputs import prepare, read_inputs
+
+    inputs = read_inputs(file, settings)
+    with prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
+        from prefect.exceptions import TerminationSignal
+
+        from flows.display import Display, has_begun, summary
+        from flows.release import release as flow
+        from ppsyn.errors import ResumeRefusedError
+        from tasks.runs import watched_by
+
+        display = Display(is_quiet=quiet)
+        try:
+            with display, watched_by(display):
+                url = flow(str(Path(file).resolve()), settings=settings, resume=resume)
+        except (Exception, KeyboardInterrupt, TerminationSignal) as error:
+            if not isinstance(error, ResumeRefusedError) and display.ref is not None and has_begun(display.ref):
+                _say_how_to_resume(file, settings, display.ref.run)
+            if isinstance(error, TerminationSignal):
+                raise KeyboardInterrupt from None
+            raise
+        facts = summary(url, display.run)
+    if as_json:
+        print_json(facts.as_json())
+    else:
+        click.echo(facts.as_text())
+
+
+def _say_how_to_resume(file: str, settings: tuple[str, ...], run: str) -> None:
+    changed = (part for setting in settings for part in ("--set", setting))
+    command = shlex.join(["ppsyn", "release", file, *changed, "--resume", run])
+    click.echo(f"What was paid for is kept. To go on: {command}", err=True)

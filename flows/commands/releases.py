@@ -1,0 +1,83 @@
+"""The commands about a published release."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flows.commands.places import bucket_options, open_place
+from flows.commands.telling import JSON_OPTION, coloured, print_json, told
+from flows.exits import Exit
+
+
+@click.command()
+@click.argument("release", metavar="RELEASE")
+@click.option("--account", metavar="STORE", help="Also check the account itself, in this store.")
+@bucket_options
+@JSON_OPTION
+@told
+def audit(release: str, account: str | None, as_json: bool, **place: Any) -> None:
+    """Check RELEASE, a published folder, without the private table.
+
+    Verifies the digests of all files, the chain of account entries, the arithmetic of the budget (and
+    the guarantee by dp-accounting), replays the loop over the published answers, refits the model,
+    generates the rows again and compares them with the published table.
+
+    \b
+    Examples:
+      ppsyn audit out/releases/adult/RUN
+      ppsyn audit s3://bucket/releases/adult/RUN --endpoint https://s3.example.org --json
+      ppsyn audit out/releases/adult/RUN --account out
+    """
+    from ppsyn.dp.account import StoredAccount
+    from ppsyn.errors import ConfigError, StoreError
+    from ppsyn.releases.audit import Finding
+    from ppsyn.releases.audit import audit as check
+    from ppsyn.releases.opened import read_manifest
+
+    folder = open_place(release, **place)
+    book = None
+    if account is not None:
+        kept = open_place(account, **place)
+        with suppress(ConfigError, StoreError):  # the audit tells what is wrong with the manifest
+            book = StoredAccount(kept, read_manifest(folder)[0].dataset)
+    findings: list[Finding] = []
+    for finding in check(folder, book):
+        findings.append(finding)
+        if not as_json:
+            mark = coloured("ok   ", "green") if finding.problem is None else coloured("WRONG", "red")
+            click.echo(f"{mark} {finding.subject}" + (f": {finding.problem}" if finding.problem else ""))
+    is_clean = all(finding.problem is None for finding in findings)
+    if as_json:
+        rows = [{"subject": finding.subject, "problem": finding.problem} for finding in findings]
+        print_json({"release": release, "ok": is_clean, "findings": rows})
+    if not is_clean:
+        sys.exit(Exit.AUDIT)
+
+
+@click.command()
+@click.argument("release", metavar="RELEASE")
+@click.option("--rows", type=click.IntRange(min=0), help="How many; by default as many as were released.")
+@click.option("--seed", type=click.IntRange(min=0), help="Equal seeds give equal rows; by default the release's.")
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The Parquet file to write.")
+@bucket_options
+@JSON_OPTION
+@told
+def regenerate(release: str, rows: int | None, seed: int | None, out: str, as_json: bool, **place: Any) -> None:
+    """Make rows from the model of RELEASE, at no cost in privacy.
+
+    \b
+    Examples:
+      ppsyn regenerate out/releases/adult/RUN --out again.parquet
+      ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
+    """
+    from flows.regenerate import write
+
+    folder = open_place(release, **place)
+    written = write(folder, rows, seed, Path(out))
+    if as_json:
+        print_json({"release": release, "rows": written, "seed": seed, "out": out})
+    else:
+        click.echo(f"{written} rows in {out}")
