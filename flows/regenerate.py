@@ -1,36 +1,71 @@
 """More rows from a published model."""
 
-from contextlib import suppress
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ppsyn.errors import StoreError
 from ppsyn.releases.opened import open_release, read_manifest
 from ppsyn.releases.tables import write_rows
+from ppsyn.rows import Recipe
 from ppsyn.storage import Store
 
 
-def write(folder: Store, rows: int | None, seed: int | None, out: Path) -> int:
-    """Write rows of the release in `folder` to a Parquet file; returns how many.
+def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
+    """Rows of the release in `folder`; by default as many as were released, from its own seed."""
+    return open_release(folder).recipe(read_manifest(folder)[0].rows if rows is None else rows, seed)
 
-    The file appears when it is complete.
+
+def write(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) -> int:
+    """Write rows to a Parquet file, in bounded memory; returns how many. The file appears when it is complete.
+
+    Args:
+        recipe: The rows.
+        out: The file.
+        group_rows: Rows of a row group of the file.
+        is_quiet: Whether to show no progress on a terminal.
 
     Raises:
         StoreError: If the file cannot be written.
     """
     if out.exists() and not out.is_file():
         raise StoreError(f"Cannot write {out}: it is not a file.")
-    release, released = open_release(folder), read_manifest(folder)[0].rows
-    partial = out.with_name(f".{out.name}.part")
     try:
-        with partial.open("wb") as file:
-            blocks = release.generate_blocks(released if rows is None else rows, seed)
-            written = write_rows(blocks, release.generate(0), file)
-        partial.replace(out)
+        with _appearing(out) as file:
+            return write_rows(_watched(recipe.made(), recipe.rows, is_quiet), recipe.no_rows(), file, group_rows)
     except OSError as error:
         problem = f"Cannot write {out}: {error.strerror}."
-    else:
-        return written
+    raise StoreError(problem)
+
+
+@contextmanager
+def _appearing(out: Path) -> Generator[IO[bytes]]:
+    """A file that has its name once it is complete and on the disk, and is gone otherwise."""
+    partial = out.with_name(f".{out.name}.{uuid4().hex}.part")
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(out)
     finally:
         with suppress(OSError):
             partial.unlink()
-    raise StoreError(problem)
+
+
+def _watched(blocks: Iterable[pd.DataFrame], rows: int, is_quiet: bool) -> Iterator[pd.DataFrame]:
+    """The blocks, counted on standard error where that is a terminal."""
+    columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=is_quiet or not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("rows", total=rows)
+        for block in blocks:
+            yield block
+            progress.advance(bar, len(block))

@@ -67,8 +67,8 @@ def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dic
 
 def blocks(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> Iterator[dict[str, Codes]]:
     """The rows of `generate`, one block at a time; arguments are checked at once."""
-    _check_count("rows", rows)
-    _check_count("seed", seed)
+    check_count("rows", rows)
+    check_count("seed", seed)
     plan = prepare(steps, domain)
     starts = range(0, rows, BLOCK_ROWS)
     return (make_block(plan, index, min(BLOCK_ROWS, rows - start), seed) for index, start in enumerate(starts))
@@ -80,9 +80,9 @@ def make_block(plan: Plan, index: int, rows_in_block: int, seed: int) -> dict[st
     Raises:
         ConfigError: If an argument is not a non-negative integer, or the block would be too long.
     """
-    _check_count("index", index)
-    _check_count("rows_in_block", rows_in_block)
-    _check_count("seed", seed)
+    check_count("index", index)
+    check_count("rows_in_block", rows_in_block)
+    check_count("seed", seed)
     if rows_in_block > BLOCK_ROWS:
         raise ConfigError(f"Expected rows_in_block={rows_in_block} to be at most {BLOCK_ROWS}.")
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index,))))
@@ -236,6 +236,7 @@ def _check_weights(step: Step, domain: Domain) -> None:
         raise InvariantError(f"Expected weights of {step.new!r} given {step.given!r} finite and non-negative.")
 
 
-def _check_count(name: str, value: object) -> None:
+def check_count(name: str, value: object) -> None:
+    """Refuse what is not a non-negative integer."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise ConfigError(f"Expected {name}={value!r} to be a non-negative integer.")

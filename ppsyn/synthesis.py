@@ -1,6 +1,6 @@
 """The result of a release: everything in it is public or released."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.arrays import Floats, Ints
-from ppsyn.discretize import decode
 from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError
+from ppsyn.generate import prepare
 from ppsyn.model.fit import Effort, fit
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.program import Measurement
+from ppsyn.rows import Recipe
 from ppsyn.state import Round
 from schemas.config import AlgorithmConfig, PrivacyConfig
 from schemas.table import TableSchema
@@ -99,20 +100,18 @@ class Synthesis:
             rows: How many; by default the noisy total.
             seed: Equal seeds give equal rows; by default the release's seed.
         """
-        return pd.concat([self._no_rows(), *self.generate_blocks(rows, seed)], ignore_index=True)
+        recipe = self.recipe(rows, seed)
+        return pd.concat([recipe.no_rows(), *recipe.made()], ignore_index=True)
 
-    def generate_blocks(self, rows: int | None = None, seed: int | None = None) -> Iterator[pd.DataFrame]:
-        """The rows of `generate`, a block at a time, in bounded memory."""
+    def recipe(self, rows: int | None = None, seed: int | None = None) -> Recipe:
+        """The rows of `generate`, to be made a block at a time, in bounded memory.
+
+        Raises:
+            ConfigError: If `rows` or `seed` is not a non-negative integer.
+        """
+        plan = prepare(self.model.steps(), self.model.fold.drawn)
         rows = round(self.model.total) if rows is None else rows
-        seed = self.seed if seed is None else seed
-        for index, codes in enumerate(self.model.blocks(rows, seed)):
-            # The second key keeps values within bins independent of the codes' own stream.
-            rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(index, 1))))
-            yield decode(codes, self.schema, rng)
-
-    def _no_rows(self) -> pd.DataFrame:
-        codes = {name: np.zeros(0, np.int32) for name in self.domain.names}
-        return decode(codes, self.schema, np.random.Generator(np.random.PCG64(0)))
+        return Recipe(plan, self.schema, rows, self.seed if seed is None else seed)
 
     def marginal(self, attributes: Iterable[str]) -> Marginal:
         """Expected counts of a marginal with error bars, from the model alone."""

@@ -62,21 +62,41 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
 @click.option("--rows", type=click.IntRange(min=0), help="How many; by default as many as were released.")
 @click.option("--seed", type=click.IntRange(min=0), help="Equal seeds give equal rows; by default the release's.")
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="The Parquet file to write.")
+@click.option(
+    "--row-group",
+    type=click.IntRange(min=1),
+    default=2**17,
+    show_default=True,
+    help="Rows of a row group of the file, and about as many in memory; the rows are the same for any.",
+)
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 @bucket_options
 @JSON_OPTION
 @told
-def regenerate(release: str, rows: int | None, seed: int | None, out: str, as_json: bool, **place: Any) -> None:
+def regenerate(
+    release: str,
+    *,
+    rows: int | None,
+    seed: int | None,
+    out: str,
+    row_group: int,
+    quiet: bool,
+    as_json: bool,
+    **place: Any,
+) -> None:
     """Make rows from the model of RELEASE, at no cost in privacy.
+
+    Any number of rows takes the same memory. The file appears when it is complete.
 
     \b
     Examples:
       ppsyn regenerate out/releases/adult/RUN --out again.parquet
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
     """
-    from flows.regenerate import write
+    from flows.regenerate import recipe_of, write
 
-    folder = open_place(release, **place)
-    written = write(folder, rows, seed, Path(out))
+    recipe = recipe_of(open_place(release, **place), rows, seed)
+    written = write(recipe, Path(out), row_group, is_quiet=quiet)
     if as_json:
         print_json({"release": release, "rows": written, "seed": seed, "out": out})
     else:

@@ -223,7 +223,7 @@ def _check_model(store: Store, state: State) -> None:
 
 
 def _check_rows(store: Store, manifest: Manifest) -> None:
-    expected = open_release(store).generate_blocks(manifest.generation.rows)
+    expected = open_release(store).recipe(manifest.generation.rows).made()
     rows = 0
     with store.reader(SYNTHETIC) as file:
         for made, published in zip_longest(expected, read_rows(file)):

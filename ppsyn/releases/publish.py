@@ -57,10 +57,9 @@ def synthesis_of(run: Run) -> Synthesis:
 
 def stage_rows(run: Run) -> None:
     """Generate the synthetic table into the staging folder."""
-    synthesis = synthesis_of(run)
+    recipe = synthesis_of(run).recipe(run.record.generation.rows)
     with run.releases.writer(f"{_staging(run)}/{SYNTHETIC}") as file:
-        blocks = synthesis.generate_blocks(run.record.generation.rows)
-        write_rows(blocks, synthesis.generate(0), file)
+        write_rows(recipe.made(), recipe.no_rows(), file)
 
 
 def stage_validation(run: Run) -> Validation:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError
+from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost, Measured, Selected
 from schemas.account import Charge, from_bytes, hash_of
@@ -47,22 +48,38 @@ _ENTRIES = pa.schema(
 )
 
 
-def write_rows(blocks: Iterable[pd.DataFrame], empty: pd.DataFrame, file: IO[bytes]) -> int:
-    """Write synthetic rows, a row group for each block; returns how many.
+def write_rows(
+    blocks: Iterable[pd.DataFrame], empty: pd.DataFrame, file: IO[bytes], group_rows: int = BLOCK_ROWS
+) -> int:
+    """Write synthetic rows in row groups, never more than a group and a block in memory; returns how many.
 
     Args:
         blocks: The rows.
         empty: A table without rows, that has the types of all blocks.
         file: Where to.
+        group_rows: Rows of each row group but the last. It changes the file, not what is read back from it.
     """
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
+    tables = (pa.Table.from_pandas(block, schema=schema, preserve_index=False) for block in blocks)
     rows = 0
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for block in blocks:
-            table = pa.Table.from_pandas(block, schema=schema, preserve_index=False)
-            writer.write_table(table, row_group_size=max(1, table.num_rows))
-            rows += table.num_rows
+        for group in _regrouped(tables, group_rows):
+            writer.write_table(group, row_group_size=group.num_rows)
+            rows += group.num_rows
     return rows
+
+
+def _regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of this many; the last has what is left."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        while sum(part.num_rows for part in held) >= rows:
+            whole = pa.concat_tables(held)
+            yield whole.slice(0, rows)
+            held = [whole.slice(rows)]
+    if any(part.num_rows for part in held):
+        yield pa.concat_tables(held)
 
 
 def read_rows(file: IO[bytes]) -> Iterator[pd.DataFrame]:

@@ -24,6 +24,7 @@ from ppsyn.arrays import Codes
 from ppsyn.checks import validate
 from ppsyn.discretize import decode
 from ppsyn.dp.ledger import Spend
+from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import Partition
 from ppsyn.releases.layout import ANSWERS, LEDGER, SYNTHETIC
@@ -201,10 +202,15 @@ def test_measurements_tell_the_groups_of_every_cell(release: Published) -> None:
 # Rows there and back
 
 
-def written(blocks: Sequence[pd.DataFrame], empty: pd.DataFrame) -> bytes:
+def written(blocks: Sequence[pd.DataFrame], empty: pd.DataFrame, group_rows: int = BLOCK_ROWS) -> bytes:
     file = io.BytesIO()
-    assert write_rows(blocks, empty, file) == sum(map(len, blocks))
+    assert write_rows(blocks, empty, file, group_rows) == sum(map(len, blocks))
     return file.getvalue()
+
+
+def group_sizes(data: bytes) -> list[int]:
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
 
 def there_and_back(column: ColumnSchema, codes: Codes) -> bytes:
@@ -212,7 +218,7 @@ def there_and_back(column: ColumnSchema, codes: Codes) -> bytes:
     rng = np.random.Generator(np.random.PCG64(0))
     block, empty = decode({column.name: codes}, schema, rng), decode({column.name: codes[:0]}, schema, rng)
     blocks = [block, block.iloc[:1].reset_index(drop=True)]
-    data = written(blocks, empty)
+    data = written(blocks, empty, len(block))
     for made, found in zip(blocks, read_rows(io.BytesIO(data)), strict=True):
         pd.testing.assert_frame_equal(made, found, check_exact=True)
     return data
@@ -277,10 +283,16 @@ def test_a_block_of_nulls_alone_has_the_types_of_the_others() -> None:
     assert found.dtypes.to_dict() == block.dtypes.to_dict()
 
 
-def test_each_block_is_a_row_group() -> None:
-    blocks = [drawn(SCHEMA, rows, rows) for rows in (3, 1, 7)]
-    metadata = pq.ParquetFile(io.BytesIO(written(blocks, blocks[0].iloc[:0]))).metadata
-    assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [3, 1, 7]
+@settings(max_examples=40, deadline=None)
+@given(sizes=st.lists(st.integers(0, 9), max_size=6), group_rows=st.integers(1, 12))
+def test_rows_are_the_same_whatever_the_blocks_and_the_row_groups(sizes: list[int], group_rows: int) -> None:
+    rows = drawn(SCHEMA, sum(sizes), 5)
+    ends = np.cumsum(sizes).tolist()
+    blocks = [rows.iloc[end - size : end].reset_index(drop=True) for end, size in zip(ends, sizes, strict=True)]
+    data = written(blocks, rows.iloc[:0], group_rows)
+    whole, left = divmod(len(rows), group_rows)
+    assert group_sizes(data) == [group_rows] * whole + [left] * (left > 0)
+    assert pq.read_table(io.BytesIO(data)).equals(pq.read_table(io.BytesIO(written([rows], rows.iloc[:0]))))
 
 
 def test_equal_rows_are_equal_bytes() -> None:

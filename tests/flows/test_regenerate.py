@@ -1,0 +1,85 @@
+"""More rows from a published release: the same whatever the row groups, in bounded memory, all or nothing."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from published import Published, shared_release
+
+from flows.exits import Exit
+from flows.regenerate import recipe_of, write
+
+PPSYN = Path(sys.executable).parent / "ppsyn"
+ROWS = 300_000
+"""Two blocks and a part of one."""
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    return shared_release(tmp_path_factory)
+
+
+@pytest.mark.parametrize("group_rows", [1_000_003, 131_072, 50_000])
+def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path, group_rows: int) -> None:
+    recipe = recipe_of(release.store, ROWS, 7)
+    out = tmp_path / "rows.parquet"
+    assert write(recipe, out, group_rows, is_quiet=True) == ROWS
+    first = pq.ParquetFile(out).metadata.row_group(0).num_rows
+    assert first == min(group_rows, ROWS)
+    assert pq.read_table(out).to_pandas().equals(release_rows(release))
+
+
+def release_rows(release: Published) -> object:
+    import ppsyn  # noqa: PLC0415  # the library's own way, without files
+
+    return ppsyn.load(release.folder).generate(ROWS, seed=7)
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
+def test_what_is_interrupted_leaves_the_file_that_was_there(
+    release: Published, tmp_path: Path, way: signal.Signals
+) -> None:
+    out = tmp_path / "rows.parquet"
+    out.write_bytes(b"old")
+    command = [str(PPSYN), "regenerate", str(release.folder), "--rows", "1000000000", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        ends = time.monotonic() + 60
+        while not any(path.stat().st_size > 2**16 for path in tmp_path.glob(".rows.parquet.*.part")):
+            assert time.monotonic() < ends
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(way)
+        _, told = process.communicate(timeout=60)
+    assert out.read_bytes() == b"old"
+    assert b"Traceback" not in told
+    if way == signal.SIGINT:
+        assert process.returncode == Exit.INTERRUPTED
+        assert list(tmp_path.iterdir()) == [out]
+
+
+_GROWTH = """
+import resource, sys
+from pathlib import Path
+from flows.regenerate import recipe_of, write
+from ppsyn.storage import open_store
+from schemas.places import Place
+
+def peak_mb(rows):
+    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+store = open_store(Place(url=sys.argv[1]))
+print(peak_mb(1_000_000), peak_mb(15_000_000))
+"""
+
+
+@pytest.mark.slow
+def test_many_rows_take_the_memory_of_few(release: Published, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _GROWTH, str(release.folder), str(tmp_path / "rows.parquet")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+    few, many = map(int, told.split())
+    assert many - few < 50  # of 15 million rows, 400 MB
