@@ -1,6 +1,8 @@
 """What a command's exit code tells a script."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 
 class ServerError(Exception):
@@ -16,6 +18,21 @@ class Exit(IntEnum):
     AUDIT = 5
     STORE = 6
     INTERRUPTED = 130
+
+
+MEANINGS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "done",
+        1: "a defect of ppsyn",
+        Exit.MISTAKE: "a mistake in the command, the release file, the schema or the table",
+        Exit.BUDGET: "the account does not have what was asked for",
+        Exit.RESUME: "the run cannot be resumed, or another process goes on with it",
+        Exit.AUDIT: "the audit found something",
+        Exit.STORE: "a store, a database or the Prefect server failed; try again, or resume",
+        Exit.INTERRUPTED: "interrupted; resume",
+    }
+)
+"""What each code says, in `ppsyn --help` and in the docs."""
 
 
 def exit_of(error: Exception) -> Exit | None:

@@ -48,9 +48,13 @@ class BenchmarkSettings(FrozenModel):
     """A whole benchmark: every mechanism on every table, at every epsilon and degree, with every seed."""
 
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Tables, by name."""
     mechanisms: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Mechanisms, by name; settings of their own follow a colon: `ppsyn:eta=0.7+select=0.1`."""
     epsilons: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    """Privacy budgets, at `delta`."""
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    """A run for each."""
     out: Annotated[str, Field(min_length=1)]
     """The folder of results. What is in it is as private as the tables."""
     degrees: Annotated[tuple[Degree, ...], Field(min_length=1)] = (3,)
@@ -58,8 +62,11 @@ class BenchmarkSettings(FrozenModel):
     workload_seed: Seed = 0
     """Of the workload and of the range queries, which all mechanisms have in common."""
     model_mb: Positive = 1.0
+    """The largest model, in MB."""
     delta: Annotated[Finite, Field(gt=0, lt=0.5)] = DELTA
+    """Of every budget."""
     metrics: Annotated[tuple[Metric, ...], Field(min_length=1)] = CHEAP
+    """What to measure; a classification takes five runs more."""
     data_dir: str | None = None
     """The folder of tables; without it there is the bundled Adult table."""
 

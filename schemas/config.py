@@ -36,8 +36,11 @@ class Budget(FrozenModel):
     """An amount of privacy: (epsilon, delta), or rho of zero-concentrated differential privacy."""
 
     epsilon: Positive | None = None
+    """How much the release may tell of one unit; from 1e-6 on, together with `delta`."""
     delta: Annotated[Finite, Field(gt=0, lt=0.5)] | None = None
+    """The chance left out of what epsilon promises: far below one in the number of units."""
     rho: Positive | None = None
+    """The same as zero-concentrated differential privacy, instead."""
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:

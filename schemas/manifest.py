@@ -15,7 +15,9 @@ class FileDigest(FrozenModel):
     """A file as it was published."""
 
     sha256: Digest
+    """Its digest."""
     bytes: int
+    """Its length."""
 
 
 class Guarantee(FrozenModel):
@@ -26,6 +28,7 @@ class Guarantee(FrozenModel):
     epsilon: float | None
     """At `delta`, rounded up; None if no delta was named."""
     delta: float | None
+    """As it was asked for; None if the budget was a rho."""
     unit: str
     """What is protected, and by how many of its rows at most a table is moved."""
 
@@ -34,7 +37,9 @@ class AccountSpan(FrozenModel):
     """The entries of the account that ledger.parquet holds."""
 
     first: int
+    """The number of the first entry."""
     last: int
+    """The number of the last entry."""
     before: Digest
     """What the first of them names as its predecessor."""
     head: Digest
@@ -49,9 +54,13 @@ class Manifest(FrozenModel):
     """A release: its inputs, its cost, its files. All of it is public or released."""
 
     format: Literal["ppsyn-release-1"] = "ppsyn-release-1"
+    """Which version of this list it is."""
     dataset: Name
+    """Whose account was charged."""
     run: str
+    """Names the run, and the folder."""
     published_at: datetime
+    """When, to the second, in UTC."""
     inputs: Digest
     """Of the run's record; the account's hold names it."""
     table: TableSchema
@@ -64,6 +73,7 @@ class Manifest(FrozenModel):
     account: AccountSpan
     code: CodeVersion
     files: dict[str, FileDigest]
+    """Every other file of the folder, but for the seal."""
 
     def to_bytes(self) -> bytes:
         """The manifest as it is stored."""

@@ -19,6 +19,7 @@ class Place(FrozenModel):
     endpoint: str | None = None
     """The address of an S3 server other than Amazon's."""
     region: str = "us-east-1"
+    """Of a bucket."""
     credentials: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] = "AWS"
     """Where the environment holds the keys: NAME_ACCESS_KEY_ID, NAME_SECRET_ACCESS_KEY, NAME_SESSION_TOKEN."""
 

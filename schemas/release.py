@@ -34,6 +34,7 @@ class CsvSource(_FileSource):
 
     kind: Literal["csv"]
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    """What stands between two values."""
     nulls: tuple[str, ...] = ("",)
     """What stands for a missing value; a quoted one is the text itself."""
 
@@ -51,6 +52,7 @@ class SqlSource(FrozenModel):
     url: str
     """postgresql://user:${PASSWORD}@host/name or sqlite:///path; the environment holds what ${NAME} stands for."""
     query: Annotated[str, Field(min_length=1)]
+    """What is asked; its answer is the table. It runs in one read-only transaction."""
     batch_rows: Annotated[int, Field(ge=1)] = 131_072
     """Rows fetched at a time."""
 
@@ -111,6 +113,7 @@ class ReleaseConfig(FrozenModel):
     dataset: Name
     """Names the account, so that all releases of the same people share one."""
     source: Source
+    """The private table: CSV or Parquet files, or a query."""
     table: Annotated[str, Field(alias="schema")]
     """The YAML file of the public schema."""
     privacy: PrivacyConfig

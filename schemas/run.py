@@ -14,10 +14,13 @@ class CodeVersion(FrozenModel):
     """What computes the answer. The same on both sides, the same bits."""
 
     ppsyn: str
+    """Its version."""
     source: str
     """Digest of the library's own modules."""
     python: str
+    """Its version."""
     libraries: dict[str, str]
+    """Versions of those that the answer depends on."""
     machine: str
     """The processor that compiled loops were made for."""
 

@@ -22,7 +22,9 @@ class TableSchema(FrozenModel):
     """The columns of a table, from public knowledge alone."""
 
     name: Annotated[Text, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$")]
+    """Of the table: lower-case letters and digits, with single hyphens and underscores between them."""
     columns: tuple[ColumnSchema, ...]
+    """Those that are released, each of one of the kinds below."""
     excluded: tuple[Text, ...] = ()
     """Columns of the private table that are left out on purpose."""
 

@@ -19,6 +19,7 @@ class Column(FrozenModel, ABC, Generic[V]):
     """A column of values of type V."""
 
     name: Text
+    """As the private table has it."""
     nullable: Flag = False
     """Whether null is part of the domain; it then has the last code."""
     dtype: Text | None = None

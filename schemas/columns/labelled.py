@@ -56,6 +56,7 @@ class CategoricalColumn(Labelled[Label]):
 
     kind: Literal["categorical"] = "categorical"
     values: tuple[Label, ...]
+    """All of them, in the order of their codes."""
     ordered: Flag = False
     """Whether neighbouring values are neighbours in meaning."""
 

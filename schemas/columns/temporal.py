@@ -97,6 +97,7 @@ class DatetimeColumn(_Temporal[Moment]):
     An hour that the clock shows twice is two bins.
     """
     timezone: Zone | None = None
+    """Whose clock is meant, such as Europe/Berlin; without it UTC."""
 
     _include_last_day = field_validator("upper", mode="before")(end_of_day)
 
