@@ -8,11 +8,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 
-.PHONY: release test test-slow check format clean benchmark benchmark-engine benchmark-generation \
+.PHONY: release docs test test-slow check format clean benchmark benchmark-engine benchmark-generation \
 	benchmark-pipeline
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
+
+docs: $(VENV)/ready  ## the site, into out/site; a broken link or a page that nothing leads to is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env docs out/site
+	@echo "open out/site/index.html"
 
 test: $(VENV)/ready $(VENV)/browser  ## the fast tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -1,0 +1,72 @@
+"""How the pages of this folder become a site: `make docs`. What it cannot vouch for is an error."""
+
+import re
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE / "extensions"), str(_HERE.parent)]
+
+from pictures import PICTURES  # noqa: E402  # the path comes first
+from reference import REFERENCES  # noqa: E402
+from texts import TEXTS, linked  # noqa: E402
+
+project = "ppsyn"
+version = release = version_of("ppsyn")
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["extensions", "static", "results"]
+
+myst_heading_anchors = 4
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+
+html_theme = "furo"
+html_title = "ppsyn"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+
+_MADE = re.compile(r"^<!-- (reference|picture|text): ([\w -]+) -->$", re.MULTILINE)
+"""Where something is put that is made from code: a line of its own."""
+
+
+def _fill(_: Sphinx, __: str, source: list[str]) -> None:
+    """Put in what is made from the code, and lead links to where the site has the page."""
+    makers = {"reference": REFERENCES, "picture": PICTURES, "text": TEXTS}
+    source[0] = _MADE.sub(lambda found: makers[found[1]][found[2]](), linked(source[0], "../"))
+
+
+_AMENDED = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    "<th></th>": "<td></td>",
+}
+"""What readers with a keyboard or a screen reader need, and neither theme nor pandas gives."""
+
+
+def _amend(app: Sphinx, error: Exception | None) -> None:
+    """Change the pages once they are written."""
+    for path in app.outdir.glob("*.html") if error is None else ():
+        text = path.read_text(encoding="utf-8")
+        for found, better in _AMENDED.items():
+            text = text.replace(found, better)
+        path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    """Be told when a page is read, and when all are written."""
+    app.connect("source-read", _fill)
+    app.connect("build-finished", _amend)

@@ -1,0 +1,24 @@
+"""What the reference is made of, by the names that pages use."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import commands
+import settings
+
+from schemas.benchmark import BenchmarkSettings
+from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.manifest import Manifest
+from schemas.release import GenerationConfig, ReleaseConfig
+from schemas.table import TableSchema
+
+_SHOWN = (TableSchema, PrivacyConfig, AlgorithmConfig, GenerationConfig)
+
+REFERENCES: Mapping[str, Callable[[], str]] = {
+    "release file": partial(settings.reference, ReleaseConfig, 3),
+    "schema": partial(settings.reference, TableSchema, 3),
+    "benchmark": partial(settings.reference, BenchmarkSettings, 3),
+    "manifest": partial(settings.reference, Manifest, 3, _SHOWN),
+    "commands": partial(commands.commands, 2),
+    "exit codes": commands.exit_codes,
+}

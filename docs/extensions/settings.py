@@ -1,0 +1,169 @@
+"""Every setting, as Markdown, from the models that check it: names, values, defaults and docstrings."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from pydantic import BaseModel
+
+Schema: TypeAlias = Mapping[str, Any]
+"""JSON Schema, as pydantic writes it."""
+
+_KIND = "kind"
+_PLAIN = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "null": "`null`",
+    "object": "mapping",
+}
+_FORMATS = {"date": "date", "date-time": "moment"}
+_BOUNDS = (
+    ("minimum", "from {}"),
+    ("exclusiveMinimum", "above {}"),
+    ("maximum", "up to {}"),
+    ("exclusiveMaximum", "below {}"),
+    ("minItems", "at least {}"),
+    ("pattern", "of the form `{}`"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A mapping of a file: where it stands, and its model."""
+
+    title: str
+    schema: Schema
+
+
+def reference(model: type[BaseModel], level: int, known: Collection[type[BaseModel]] = ()) -> str:
+    """A section for the model and each model inside it, with headings of this level.
+
+    Args:
+        model: Of a whole file.
+        level: Of the headings.
+        known: Models inside it that the page has already.
+    """
+    whole = model.model_json_schema()
+    parts = {"": Part("", whole)}
+    _collect("", whole, parts, {other.__name__ for other in known})
+    return "\n".join(line for part in parts.values() for line in _section(part, parts, whole, level))
+
+
+def _collect(key: str, whole: Schema, parts: dict[str, Part], known: Collection[str]) -> None:
+    """Add the models inside the one with this key, each once and right behind the first that holds it."""
+    for name, field in parts[key].schema["properties"].items():
+        for inner in dict.fromkeys(_references(field)):
+            if inner not in parts and inner not in known:
+                path = f"{parts[key].title}.{name}".strip(".")
+                parts[inner] = Part(_title(path, inner, whole), whole["$defs"][inner])
+                _collect(inner, whole, parts, known)
+
+
+def _title(path: str, key: str, whole: Schema) -> str:
+    schema = whole["$defs"][key]
+    if _KIND in schema["properties"]:
+        return f"{path}, {_KIND}: {schema['properties'][_KIND]['const']}"
+    uses = sum(list(_references(other)).count(key) for other in (whole["properties"], *whole["$defs"].values()))
+    return schema["title"].lower() if uses > 1 else path
+
+
+def _references(node: object) -> Iterator[str]:
+    """The models that a part of a schema names."""
+    if isinstance(node, Mapping):
+        for key, value in cast("Schema", node).items():
+            if key == "$ref":
+                yield _key(value)
+            elif key not in ("discriminator", "$defs"):
+                yield from _references(value)
+    elif isinstance(node, list):
+        for value in cast("list[object]", node):
+            yield from _references(value)
+
+
+def _key(reference: str) -> str:
+    return reference.rsplit("/", 1)[1]
+
+
+def _section(part: Part, parts: Mapping[str, Part], whole: Schema, level: int) -> Iterator[str]:
+    if part.title:
+        yield f"{'#' * level} {part.title}\n"
+    yield f"{part.schema['description']}\n"
+    yield "| field | values | default | meaning |"
+    yield "|---|---|---|---|"
+    for name, field in part.schema["properties"].items():
+        default = _default(field, name in part.schema.get("required", ()))
+        yield f"| `{name}` | {_values(field, parts)} | {default} | {_meaning(part, name, field, whole)} |"
+    yield ""
+
+
+def _meaning(part: Part, name: str, field: Schema, whole: Schema) -> str:
+    """The docstring of the field, or of the model that it holds.
+
+    Raises:
+        LookupError: If there is neither; a setting that nobody explains is not finished.
+    """
+    told = field.get("description") or ("which kind it is" if name == _KIND else "")
+    models = list(dict.fromkeys(_references(field)))
+    if not told and models:
+        told = " ".join(whole["$defs"][key]["description"].split("\n\n")[0] for key in models[:1])
+    if not told:
+        raise LookupError(f"Expected a docstring of the field {name!r} of {part.title or whole['title']}.")
+    return " ".join(told.split()).replace("|", "\\|")
+
+
+def _default(field: Schema, is_required: bool) -> str:
+    if is_required:
+        return "required"
+    default = field.get("default")
+    if default is None:
+        return "none"
+    if isinstance(default, Mapping):
+        return "see there"
+    return f"`{_written(default)}`"
+
+
+def _written(value: object) -> str:
+    """A value as YAML would have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, cast('list[object]', value)))}]"
+    if isinstance(value, str):
+        return value if value.isidentifier() or "-" in value else f'"{value}"'
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _values(field: Schema, parts: Mapping[str, Part]) -> str:
+    """What may stand there, in words."""
+    if "$ref" in field:
+        return _link(parts.get(_key(field["$ref"])))
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in field:
+            said = (_values(one, parts) for one in field[key] if one.get("type") != "null")
+            return ", or ".join(dict.fromkeys(said))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if field.get("type") == "array":
+        return f"list of {_values(field['items'], parts)}{_bounds(field)}"
+    return _FORMATS.get(field.get("format", ""), _PLAIN[field["type"]]) + _bounds(field)
+
+
+def _bounds(field: Schema) -> str:
+    said = [
+        text.format(_written(field[key]) if key != "pattern" else field[key]) for key, text in _BOUNDS if key in field
+    ]
+    return f", {', '.join(said)}" if said else ""
+
+
+def _link(part: Part | None) -> str:
+    return "as above" if part is None else f"[{part.title}](#{_anchor(part.title)})"
+
+
+def _anchor(title: str) -> str:
+    """The anchor of a heading, as on GitHub."""
+    kept = (character for character in title.lower() if character.isalnum() or character in "-_ ")
+    return "".join(kept).replace(" ", "-")
