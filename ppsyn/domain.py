@@ -92,7 +92,12 @@ def downward_closure(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """The cliques that no other clique contains, largest first, in a fixed order."""
     kept: list[Clique] = []
-    for clique in sorted(set(cliques), key=lambda clique: (-len(clique), clique)):
-        if not any(set(clique) <= set(other) for other in kept):
+    covered: set[frozenset[str]] = set()
+    given = set(cliques)
+    degrees = {len(clique) for clique in given}
+    for clique in sorted(given, key=lambda clique: (-len(clique), clique)):
+        if frozenset(clique) not in covered:
             kept.append(clique)
+            smaller = (degree for degree in degrees if degree <= len(clique))
+            covered.update(frozenset(subset) for degree in smaller for subset in combinations(clique, degree))
     return tuple(kept)

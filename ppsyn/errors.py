@@ -4,7 +4,7 @@ A message names public facts only: the field, the attribute, the rule and what t
 do. It never carries a value of the private table, nor how many rows are at fault.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 
@@ -45,14 +45,16 @@ class ModelTooLargeError(PPSynError):
     Attributes:
         needed_mb: The size of the smallest model of this domain.
         cap_mb: The configured cap.
+        largest: Attributes and how many values they have, those with the most first.
     """
 
-    def __init__(self, needed_mb: float, cap_mb: float) -> None:
-        """Say how large the model would be and how large it may be."""
-        self.needed_mb, self.cap_mb = needed_mb, cap_mb
+    def __init__(self, needed_mb: float, cap_mb: float, largest: Mapping[str, int]) -> None:
+        """Say how large the model would be, how large it may be, and what makes it large."""
+        self.needed_mb, self.cap_mb, self.largest = needed_mb, cap_mb, dict(largest)
+        listed = ", ".join(f"{name!r} has {size:,}" for name, size in largest.items())
         super().__init__(
-            f"The one-way model needs {needed_mb:.4g} MB and model_mb={cap_mb:g} allows less. "
-            "Raise model_mb, or give the largest attributes fewer bins."
+            f"The one-way model needs {needed_mb:.4g} MB and model_mb={cap_mb:g} allows less. Raise model_mb, or give "
+            f"columns fewer bins or values in the schema: {listed}."
         )
 
 

@@ -1,11 +1,11 @@
 """Which questions are worth asking: candidates from the workload and the model, never from data."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import islice
 
-from ppsyn.domain import Clique, Domain, downward_closure, maximal
+from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.model.tree import interaction_graph
 from ppsyn.partition.cells import Partition, finest
@@ -15,12 +15,38 @@ from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from ppsyn.state import State
 from schemas.config import WorkloadConfig
 
+ROUND_CELLS = 2**22
+"""Cells of all the marginals that a round looks at: what bounds its time and its memory."""
+
 _MANY = 500
 """More triples than this are too many for a default workload."""
 
+_NAMED = 3
+"""Attributes that an error names."""
+
+_MOST = 200_000
+"""More marginals than this are too many for any workload."""
+
 
 def workload_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, ...]:
-    """The marginals a workload stands for."""
+    """The marginals a workload stands for.
+
+    Raises:
+        ConfigError: If there is none, or too many, or one that is too large.
+    """
+    cliques = _stated_cliques(domain, workload)
+    for clique in cliques:
+        if domain.size(clique) > ROUND_CELLS:
+            sizes = ", ".join(f"{name!r} has {domain[name].size:,} values" for name in clique)
+            raise ConfigError(
+                f"Expected marginals of at most {ROUND_CELLS:,} cells in the workload, got one of "
+                f"{domain.size(clique):,}: {sizes}. Take an attribute out of it, or give columns fewer bins or values "
+                "in the schema."
+            )
+    return cliques
+
+
+def _stated_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, ...]:
     if workload.cliques is not None:
         return tuple(dict.fromkeys(domain.clique(names) for names in workload.cliques))
     if workload.degree is None:
@@ -32,18 +58,36 @@ def workload_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, 
             f"Expected marginals of {degree} attributes with at most max_cells={workload.max_cells} cells; "
             "there is none. Raise max_cells, lower degree, or give attributes fewer bins."
         )
+    if len(cliques) > _MOST:
+        raise ConfigError(
+            f"Expected at most {_MOST:,} marginals in the workload; degree={degree} and "
+            f"max_cells={workload.max_cells} make more. Lower one of them, or list marginals."
+        )
     return cliques
 
 
 def _default_cliques(domain: Domain, max_cells: int) -> tuple[Clique, ...]:
     """Triples, pairs that no triple holds, and attributes that no pair holds; no triples where they are too many."""
     singles = tuple((name,) for name in domain.names)
-    pairs, triples = (_all_of(domain, degree, max_cells) for degree in (2, 3))
-    return maximal((*singles, *pairs, *(triples if len(triples) <= _MANY else ())))
+    pairs, triples = _all_of(domain, 2, max_cells), _all_of(domain, 3, max_cells, _MANY)
+    return maximal((*singles, *(pairs if len(pairs) <= _MOST else ()), *(triples if len(triples) <= _MANY else ())))
 
 
-def _all_of(domain: Domain, degree: int, max_cells: int) -> tuple[Clique, ...]:
-    return tuple(clique for clique in combinations(domain.names, degree) if domain.size(clique) <= max_cells)
+def _all_of(domain: Domain, degree: int, max_cells: int, most: int = _MOST) -> tuple[Clique, ...]:
+    """All marginals of `degree` attributes with at most `max_cells` cells; of more than `most` only so many and one."""
+    return tuple(islice(_fitting(domain.attributes, degree, max_cells), most + 1))
+
+
+def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterator[Clique]:
+    """In the attributes' order; what cannot fit is not gone through, for in a wide table it is nearly all."""
+    if degree == 0:
+        yield ()
+        return
+    least = min((attribute.size for attribute in attributes), default=1)
+    for place, attribute in enumerate(attributes):
+        if attribute.size * least ** (degree - 1) <= room:
+            for rest in _fitting(attributes[place + 1 :], degree - 1, room // attribute.size):
+                yield (attribute.name, *rest)
 
 
 def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Clique, ...]:
@@ -51,11 +95,46 @@ def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Cli
     return downward_closure((*workload, *((name,) for name in domain.names)))
 
 
+def take_turns(domain: Domain, cliques: Sequence[Clique], most: int = ROUND_CELLS) -> tuple[tuple[Clique, ...], ...]:
+    """What each round looks at, one after another and then again: of too many marginals a part, from their sizes alone.
+
+    Where they have no more than `most` cells in all, every round looks at all of them. Otherwise single attributes are
+    always looked at, and so are marginals of more attributes, fewest first, as far as they fill half of the room. The
+    others are dealt out like cards, largest first, so that the turns differ by less than one marginal.
+    """
+    cells = {clique: domain.size(clique) for clique in cliques}
+    if sum(cells.values()) <= most:
+        return (tuple(cliques),)
+    always, place = _always(cells, most // 2), {clique: at for at, clique in enumerate(cliques)}
+    rest = sorted((clique for clique in cliques if clique not in always), key=lambda clique: -cells[clique])
+    room = max(most // 2, most - sum(cells[clique] for clique in always))
+    count = max(1, math.ceil(sum(cells[clique] for clique in rest) / room))
+    turns = (always.union(rest[turn::count]) for turn in range(count))
+    return tuple(tuple(sorted(turn, key=place.__getitem__)) for turn in turns)
+
+
+def _always(cells: Mapping[Clique, int], room: int) -> set[Clique]:
+    found = {clique for clique in cells if len(clique) == 1}
+    for degree in range(2, 1 + max(map(len, cells))):
+        more = found | {clique for clique in cells if len(clique) == degree}
+        if sum(cells[clique] for clique in more) > room:
+            break
+        found = more
+    return found
+
+
+def considered(state: State) -> tuple[Clique, ...]:
+    """The marginals whose turn it is."""
+    turns = state.plan.turns
+    return turns[len(state.rounds) % len(turns)]
+
+
 def check_smallest_model(domain: Domain, cap_mb: float) -> None:
     """Refuse a domain whose one-way model passes the cap."""
     needed = interaction_graph(domain, ()).model_mb()
     if needed > cap_mb:
-        raise ModelTooLargeError(needed, cap_mb)
+        largest = sorted(domain.attributes, key=lambda attribute: -attribute.size)[:_NAMED]
+        raise ModelTooLargeError(needed, cap_mb, {attribute.name: attribute.size for attribute in largest})
 
 
 def growing_cap(state: State, rho: Fraction) -> float:

@@ -18,7 +18,7 @@ class Plan:
     Attributes:
         rho: The whole budget.
         sensitivity: Rows that one unit of privacy may own.
-        cliques: What may be measured.
+        turns: What may be measured, for one round after another and then again.
     """
 
     domain: Domain
@@ -26,7 +26,7 @@ class Plan:
     sensitivity: int
     config: AlgorithmConfig
     workload: tuple[Clique, ...]
-    cliques: tuple[Clique, ...]
+    turns: tuple[tuple[Clique, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

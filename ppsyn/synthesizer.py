@@ -52,7 +52,8 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
     """
     selection.check_smallest_model(domain, config.model_mb)
     workload = selection.workload_cliques(domain, config.workload)
-    plan = Plan(domain, rho, sensitivity, config, workload, selection.candidate_cliques(domain, workload))
+    turns = selection.take_turns(domain, selection.candidate_cliques(domain, workload))
+    plan = Plan(domain, rho, sensitivity, config, workload, turns)
     state = start(plan)
     costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
     if min(costs) < _SMALLEST_RHO:

@@ -43,6 +43,7 @@ from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.requests import SelectRequest
+from ppsyn.selection import candidate_cliques
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
@@ -108,7 +109,7 @@ def record(table: EncodedTable, epsilon: float, rounds: int) -> Recording:
         state = absorb(state, request, curator.answer(request))
     else:
         stages.append(state.evidence)
-    return Recording(plan.domain, plan.cliques, tuple(stages))
+    return Recording(plan.domain, candidate_cliques(plan.domain, plan.workload), tuple(stages))
 
 
 def time_tree(recording: Recording) -> Iterator[Timing]:

@@ -1,5 +1,6 @@
 """AIM, the adaptive and iterative mechanism (McKenna, Mullins, Sheldon and Miklau, VLDB 2022)."""
 
+from collections import Counter
 from fractions import Fraction
 
 from typing_extensions import override
@@ -38,8 +39,9 @@ class Aim(Method):
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
-        cliques = selection.affordable(state, plan.cliques, selection.growing_cap(state, rho))
-        weights = ((clique, sum(len(set(clique) & set(other)) for other in plan.workload)) for clique in cliques)
+        cliques = selection.affordable(state, selection.considered(state), selection.growing_cap(state, rho))
+        uses = Counter(name for clique in plan.workload for name in clique)
+        weights = ((clique, sum(uses[name] for name in clique)) for clique in cliques)
         return tuple(selection.whole(state, clique, rho, max(1, weight)) for clique, weight in weights)
 
     @override

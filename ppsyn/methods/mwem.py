@@ -35,6 +35,8 @@ class Mwem(Method):
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
-        cliques = tuple(selection.affordable(state, plan.workload, selection.growing_cap(state, rho)))
+        asked = set(plan.workload)
+        listed = (clique for clique in selection.considered(state) if clique in asked)
+        cliques = tuple(selection.affordable(state, listed, selection.growing_cap(state, rho)))
         singles = tuple((name,) for name in plan.domain.names)
         return tuple(selection.whole(state, clique, rho) for clique in cliques or singles)

@@ -43,7 +43,7 @@ class Partitioned(Method):
 
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        cliques = selection.affordable(state, state.plan.cliques, selection.growing_cap(state, rho))
+        cliques = selection.affordable(state, selection.considered(state), selection.growing_cap(state, rho))
         return selection.partitioned(state, cliques, rho)
 
     @override

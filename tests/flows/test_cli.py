@@ -171,7 +171,7 @@ def test_help_tells_the_exit_codes_that_there_are() -> None:
         (errors.SchemaError("x"), Exit.MISTAKE),
         (errors.SourceError("x"), Exit.MISTAKE),
         (errors.DomainRefusedError("a", "b"), Exit.MISTAKE),
-        (errors.ModelTooLargeError(2, 1), Exit.MISTAKE),
+        (errors.ModelTooLargeError(2, 1, {"zip": 9}), Exit.MISTAKE),
         (errors.AccountError("x"), Exit.BUDGET),
         (errors.CapExceededError("a", 1, 2, 3), Exit.BUDGET),
         (errors.BudgetExceededError(1, 2), Exit.BUDGET),

@@ -1,11 +1,14 @@
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ppsyn import selection
-from ppsyn.domain import Attribute, Domain
+from ppsyn.domain import Attribute, Domain, downward_closure
 from ppsyn.errors import ConfigError
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import calibrated
@@ -44,6 +47,53 @@ def test_max_cells_leaves_large_marginals_out() -> None:
     cliques = selection.workload_cliques(DOMAIN, WorkloadConfig(degree=2, max_cells=20))
     assert all(DOMAIN.size(clique) <= 20 for clique in cliques)
     assert ("b", "c") not in cliques
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=7),
+    degree=st.integers(1, 4),
+    max_cells=st.integers(1, 700),
+)
+def test_no_marginal_that_fits_is_left_out(sizes: list[int], degree: int, max_cells: int) -> None:
+    domain = Domain(tuple(Attribute(f"x{i}", size) for i, size in enumerate(sizes)))
+    degree = min(degree, len(sizes))
+    fits = tuple(clique for clique in combinations(domain.names, degree) if domain.size(clique) <= max_cells)
+    if fits:
+        assert selection.workload_cliques(domain, WorkloadConfig(degree=degree, max_cells=max_cells)) == fits
+
+
+@settings(deadline=None)
+@given(sizes=st.lists(st.integers(1, 9), min_size=2, max_size=7), most=st.integers(2, 3_000))
+def test_marginals_take_turns_of_about_the_same_size(sizes: list[int], most: int) -> None:
+    domain = Domain(tuple(Attribute(f"x{i}", size) for i, size in enumerate(sizes)))
+    cliques = downward_closure(tuple(combinations(domain.names, min(3, len(sizes)))))
+    turns = selection.take_turns(domain, cliques, most)
+    cells = [sum(map(domain.size, turn)) for turn in turns]
+    assert set().union(*turns) == set(cliques)
+    assert all(list(turn) == [clique for clique in cliques if clique in set(turn)] for turn in turns)
+    assert all({(name,) for name in domain.names} <= set(turn) for turn in turns)
+    largest = max(map(domain.size, cliques))
+    assert max(cells) - min(cells) <= largest
+    assert max(cells) <= max(most, sum(sizes) + most // 2) + largest
+    if sum(map(domain.size, cliques)) <= most:
+        assert turns == (cliques,)
+
+
+def test_pairs_are_looked_at_in_every_round_where_they_take_half_of_its_room() -> None:
+    cliques = downward_closure(tuple(combinations(DOMAIN.names, 3)))
+    pairs = {clique for clique in cliques if len(clique) == 2}
+    needed = sum(DOMAIN.size(clique) for clique in cliques if len(clique) <= 2)
+    assert all(pairs <= set(turn) for turn in selection.take_turns(DOMAIN, cliques, 2 * needed))
+    assert not all(pairs <= set(turn) for turn in selection.take_turns(DOMAIN, cliques, 2 * needed - 2))
+
+
+def test_marginals_too_large_for_a_round_and_workloads_too_long_are_refused_with_what_to_change() -> None:
+    large = Domain((Attribute("zip", 90_000), Attribute("age", 100), *(Attribute(f"x{i}", 2) for i in range(600))))
+    with pytest.raises(ConfigError, match=r"got one of 9,000,000: 'zip' has 90,000 values.*fewer bins or values"):
+        selection.workload_cliques(large, WorkloadConfig(cliques=(("age", "zip"),)))
+    with pytest.raises(ConfigError, match=r"at most 200,000 marginals.*Lower one of them"):
+        selection.workload_cliques(large, WorkloadConfig(degree=3))
 
 
 def test_what_does_not_fit_under_the_cap_is_no_candidate() -> None:

@@ -1,6 +1,7 @@
 """Claim C4: what may be drawn is settled before the draw, from released values alone."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -75,3 +76,32 @@ def test_c4_single_attributes_are_always_candidates_so_there_is_always_something
     assert {(name,) for name in DOMAIN.names} <= set(closure)
     for _, request in selections(plan_with(1.001 * ONE_WAY_MB)):
         assert {(name,) for name in DOMAIN.names} <= {candidate.clique for candidate in request.candidates}
+
+
+def crowded(model_mb: float = 1.0, most: int = 60) -> Plan:
+    """A plan with more marginals than a round has room for."""
+    plan = plan_with(model_mb)
+    return replace(plan, turns=selection.take_turns(DOMAIN, plan.turns[0], most))
+
+
+def test_c4_marginals_that_take_turns_are_called_up_by_the_number_of_rounds_whatever_the_answers() -> None:
+    plan = crowded()
+    assert len(plan.turns) > 1
+    for seed in (1, 2):
+        for state, request in steps(plan, ScriptedCurator(seed=seed)):
+            if isinstance(request, SelectRequest):
+                turn = plan.turns[len(state.rounds) % len(plan.turns)]
+                assert {candidate.clique for candidate in request.candidates} == set(turn)
+
+
+def test_c4_turns_are_the_same_for_tables_of_any_content() -> None:
+    """They are settled by `make_plan`, which is given no table."""
+    assert crowded().turns == crowded().turns
+    assert set().union(*crowded().turns) == set(plan_with(1.0).turns[0])
+
+
+def test_c4_a_lost_selection_does_not_move_the_turn_on() -> None:
+    plan = crowded()
+    first = next(number for number, (_, r) in enumerate(steps(plan, ScriptedCurator())) if isinstance(r, SelectRequest))
+    asked = [r for _, r in steps(plan, ScriptedCurator(lost=frozenset({first}))) if isinstance(r, SelectRequest)]
+    assert {c.clique for c in asked[0].candidates} == {c.clique for c in asked[1].candidates} == set(plan.turns[0])
