@@ -6,6 +6,7 @@ from flows.commands.accounts import abandon, budget
 from flows.commands.benchmark import benchmark
 from flows.commands.release import release
 from flows.commands.releases import audit, regenerate
+from flows.commands.schema import schema
 from flows.exits import MEANINGS
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -19,6 +20,7 @@ def main() -> None:
 
     \b
     Examples:
+      ppsyn schema draft people.parquet --out people.yaml
       ppsyn release examples/adult/release.yaml
       ppsyn release adult.yaml --set privacy.epsilon=0.5
       ppsyn budget adult
@@ -28,5 +30,5 @@ def main() -> None:
     """
 
 
-for _command in (release, budget, abandon, audit, regenerate, benchmark):
+for _command in (schema, release, budget, abandon, audit, regenerate, benchmark):
     main.add_command(_command)

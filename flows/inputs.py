@@ -5,8 +5,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 
-from ppsyn.errors import SchemaError
-from schemas.files import SchemaFileError
+from pydantic import ValidationError
+
+from ppsyn.errors import ConfigError, SchemaError
+from schemas.files import SchemaFileError, rule_of
+from schemas.places import Place
 from schemas.release import ReleaseConfig, load_release
 from schemas.table import TableSchema
 
@@ -19,10 +22,39 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
     """
     try:
         config = load_release(file, settings)
-        return config, TableSchema.load(config.table)
+    except SchemaFileError as error:
+        problem = str(error)
+    else:
+        return config, read_schema(config.table)
+    raise SchemaError(problem)
+
+
+def read_schema(file: str) -> TableSchema:
+    """The schema in a file.
+
+    Raises:
+        SchemaError: With one sentence per fault.
+    """
+    try:
+        return TableSchema.load(file)
     except SchemaFileError as error:
         problem = str(error)
     raise SchemaError(problem)
+
+
+def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Place:
+    """A place that the command line names; an endpoint is for buckets only.
+
+    Raises:
+        ConfigError: If there can be no such place.
+    """
+    try:
+        return Place(
+            url=url, endpoint=endpoint if url.startswith("s3://") else None, region=region, credentials=credentials
+        )
+    except ValidationError as error:
+        problem = " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
+    raise ConfigError(problem)
 
 
 def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:

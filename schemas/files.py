@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -23,6 +24,17 @@ class SchemaFileError(ValueError):
         super().__init__("\n".join(f"{path}: {problem}" for problem in problems))
 
 
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """What a draft leaves to a person, as `!fill` and a hint."""
+
+    hint: str
+
+    @override
+    def __repr__(self) -> str:
+        return "!fill"
+
+
 class _StrictLoader(yaml.SafeLoader):
     @override
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
@@ -41,8 +53,13 @@ class _StrictLoader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return int(text)
 
+    def construct_unfilled(self, node: yaml.Node) -> Unfilled:
+        """What is marked is yet to be said, whatever stands there."""
+        return Unfilled(str(node.value) if isinstance(node, yaml.ScalarNode) else "")
+
 
 _StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_decimal)
+_StrictLoader.add_constructor("!fill", _StrictLoader.construct_unfilled)
 
 
 def parse_yaml(text: str) -> object:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Self, cast
 
@@ -12,7 +13,7 @@ from pydantic_core import ErrorDetails
 from schemas.base import FrozenModel
 from schemas.columns import KINDS, ColumnSchema
 from schemas.columns.values import Text
-from schemas.files import SchemaFileError, read_yaml, rule_of
+from schemas.files import SchemaFileError, Unfilled, read_yaml, rule_of
 
 _CONSEQUENCE = "default_factory_not_called"
 """The fault of a field whose default depends on a field at fault."""
@@ -47,6 +48,8 @@ class TableSchema(FrozenModel):
             SchemaFileError: With one sentence per fault, which names the column and the field.
         """
         document = read_yaml(Path(path))
+        if unfilled := list(_unfilled(document)):
+            raise SchemaFileError(Path(path), unfilled)
         try:
             return cls.model_validate(document)
         except ValidationError as error:
@@ -61,6 +64,32 @@ class TableSchema(FrozenModel):
         """SHA-256 of the schema as canonical JSON."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _unfilled(document: object) -> Iterator[str]:
+    """What a draft still leaves open, column by column."""
+    fields = cast("dict[str, object]", document if isinstance(document, dict) else {})
+    if names := _open_fields(fields):
+        yield f"table: {_still(names)}"
+    columns = fields.get("columns")
+    for index, column in enumerate(cast("list[object]", columns if isinstance(columns, list) else [])):
+        if names := _open_fields(column):
+            yield f"{_column(fields, index)}: {_still(names)}"
+
+
+def _open_fields(fields: object) -> list[str]:
+    if isinstance(fields, Unfilled):
+        return ["all"]
+    named = cast("dict[str, object]", fields if isinstance(fields, dict) else {})
+    return [name for name, value in named.items() if isinstance(value, Unfilled) or _holds_unfilled(value)]
+
+
+def _holds_unfilled(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(item, Unfilled) for item in cast("list[object]", value))
+
+
+def _still(names: list[str]) -> str:
+    return f"Expected {', '.join(names)} to be filled in: put what is publicly known in the place of !fill."
 
 
 def _sentence(fault: ErrorDetails, document: object) -> str:

@@ -127,7 +127,7 @@ def test_the_loop_cannot_reach_a_private_value(graph: grimp.ImportGraph, public:
     assert graph.find_shortest_chain(public, private, as_packages=True) is None
 
 
-@pytest.mark.parametrize("unsafe", ["ppsyn.research", "ppsyn.benchmark", "ppsyn.metrics"])
+@pytest.mark.parametrize("unsafe", ["ppsyn.research", "ppsyn.benchmark", "ppsyn.metrics", "ppsyn.fates"])
 def test_a_release_cannot_reach_what_reads_the_table_without_noise(graph: grimp.ImportGraph, unsafe: str) -> None:
     for module in ("ppsyn", "ppsyn.api", "ppsyn.files", "ppsyn.synthesis", "ppsyn.dp.curator"):
         assert graph.find_shortest_chain(module, unsafe) is None

@@ -39,18 +39,11 @@ def open_place(store: str, endpoint: str | None, region: str, credentials: str) 
     Raises:
         ConfigError: If there is no such place.
     """
-    from pydantic import ValidationError
-
+    from flows.inputs import place_at
     from ppsyn.errors import ConfigError
     from ppsyn.storage import open_store
-    from schemas.files import rule_of
-    from schemas.places import Place
 
-    is_bucket = store.startswith("s3://")
-    try:
-        place = Place(url=store, endpoint=endpoint if is_bucket else None, region=region, credentials=credentials)
-    except ValidationError as error:
-        raise ConfigError(" ".join(rule_of(fault, is_secret=True) for fault in error.errors())) from None
+    place = place_at(store, endpoint=endpoint, region=region, credentials=credentials)
     if place.is_local and not Path(store).is_dir():
         raise ConfigError(f"There is no folder {store}.")
     return open_store(place)

@@ -1,5 +1,7 @@
 """One raw column to codes: find the place of each value, then send outsiders where the schema says."""
 
+from enum import Enum
+
 import numpy as np
 
 from ppsyn.arrays import Codes
@@ -28,20 +30,49 @@ def refusal_of(column: ColumnSchema) -> DomainRefusedError:
     return DomainRefusedError(column.name, column.rule if column.null_code is None else f"{column.rule}, or null")
 
 
+class Fate(Enum):
+    """What becomes of a value, by how it fits its column."""
+
+    KEPT = "kept"
+    CLIPPED = "clipped"
+    OTHER = "other"
+    NULL = "null"
+    FIRST = "first"
+    """The first bin, where there is nothing else for what cannot be compared."""
+    REFUSED = "refused"
+
+
+def fate_of(fit: Fit, column: ColumnSchema) -> Fate:
+    """What the schema says of a value that fits its column so."""
+    if fit is Fit.INSIDE or (fit is Fit.NULL and column.nullable):
+        return Fate.KEPT
+    if column.outside == "refuse":
+        return Fate.REFUSED
+    if fit is Fit.OUTSIDE:
+        return {"other": Fate.OTHER, "null": Fate.NULL}.get(column.outside, Fate.CLIPPED)
+    if column.nullable:
+        return Fate.NULL
+    return Fate.FIRST if column.other is None else Fate.OTHER
+
+
 def mark_column(raw: Raw, column: ColumnSchema) -> Codes:
     """Encode a private column, with `REFUSED` for each value that its policy refuses.
 
     Privacy:
         The code of a value, or its refusal, depends on the schema and on that value alone.
     """
+    return _settle(place_column(raw, column), column)
+
+
+def place_column(raw: Raw, column: ColumnSchema) -> Reading:
+    """The nearest code of each value of a private column, and how the value fits."""
     match column:
         case CategoricalColumn():
-            place = find_labels(raw, column.labels)
+            return find_labels(raw, column.labels)
         case BooleanColumn():
-            place = find_truths(raw)
+            return find_truths(raw)
         case _:
-            place = _find_bins(raw, column)
-    return _settle(place, column)
+            return _find_bins(raw, column)
 
 
 def _find_bins(raw: Raw, column: BinnedColumn) -> Reading:
@@ -68,14 +99,18 @@ def read_positions(raw: Raw, column: BinnedColumn) -> Reading:
 
 def _settle(place: Reading, column: ColumnSchema) -> Codes:
     """Send each outsider, misfit and null to its code, or mark it as refused."""
-    codes, fits = place.values, place.fits
-    null, other = column.null_code, column.other_code
-    outside = {"other": other, "null": null}.get(column.outside)
-    if outside is not None:
-        codes = np.where(fits == Fit.OUTSIDE, outside, codes)
-    incomparable = next(code for code in (null, other, 0) if code is not None)
-    codes = np.where(fits >= Fit.MISFIT, incomparable, codes)
-    if column.outside == "refuse":
-        is_refused = (fits != Fit.INSIDE) & ((fits != Fit.NULL) | (null is None))
-        codes = np.where(is_refused, REFUSED, codes)
+    codes, targets = (
+        place.values,
+        {
+            Fate.OTHER: column.other_code,
+            Fate.NULL: column.null_code,
+            Fate.FIRST: 0,
+            Fate.REFUSED: REFUSED,
+        },
+    )
+    for fit in (Fit.OUTSIDE, Fit.MISFIT, Fit.NULL):
+        fate = fate_of(fit, column)
+        target = column.null_code if fit is Fit.NULL and fate is Fate.KEPT else targets.get(fate)
+        if target is not None:
+            codes = np.where(place.fits == fit, target, codes)
     return codes.astype(np.int32)

@@ -29,6 +29,15 @@ def parquet_names(fragment: Fragment) -> list[str]:
     return list(_footer(fragment).names)
 
 
+def parquet_types(fragment: Fragment) -> pa.Schema:
+    """The names and types of the columns, without what else a footer may tell: its statistics are private.
+
+    Raises:
+        SourceError: If it is not a Parquet file.
+    """
+    return _footer(fragment).remove_metadata()
+
+
 def check_ids(fragment: Fragment, person_column: str) -> None:
     """Refuse a person column of a type that is read as misfits.
 

@@ -1,6 +1,7 @@
 """One way to read all sources. No error of a reader gets out: its message may quote a row."""
 # pyarrow has no types of its own.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false
 
 import csv
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_
 from ppsyn.sources.database import QUERY, check_query, query_frames
 from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
 from ppsyn.sources.names import check_names, needed
-from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule
+from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
 from schemas.config import PersonUnit
 from schemas.release import CsvSource, ParquetSource, Source, SqlSource
 from schemas.table import TableSchema
@@ -39,6 +40,40 @@ def check_source(source: Source, schema: TableSchema, person: PersonUnit | None)
         check_delimiter(source)
     for fragment in find_fragments(source):
         _check_fragment(fragment, source, schema, person)
+
+
+def columns_of(source: Source) -> pa.Schema:
+    """The names of the columns, with their types where the source has some and null where not; no row is read.
+
+    Raises:
+        SourceError: If the table is not there, or its first line is no header.
+    """
+    if isinstance(source, SqlSource):
+        return _untyped(check_query(source))
+    first = find_fragments(source)[0]
+    if isinstance(source, CsvSource):
+        check_delimiter(source)
+        return _untyped(csv_names(first, source))
+    return parquet_types(first)
+
+
+def names_of(source: Source) -> list[str]:
+    """The names of the columns, as `columns_of` finds them."""
+    return list(columns_of(source).names)
+
+
+def read_frames(source: CsvSource | ParquetSource, names: list[str]) -> Iterator[pd.DataFrame]:
+    """The columns of these names of a table that need not fit a schema, so many rows at a time.
+
+    Raises:
+        SourceError: If a part of the table cannot be read.
+    """
+    for fragment in find_fragments(source):
+        yield from guarded(_frames(fragment, source, names), _BROKEN, _rule(fragment, source))
+
+
+def _untyped(names: list[str]) -> pa.Schema:
+    return pa.schema([pa.field(name, pa.null()) for name in names])
 
 
 def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None) -> Iterator[Batch]:

@@ -1,16 +1,12 @@
-import fcntl
 import hashlib
 import json
 import os
-import pty
 import re
 import shlex
-import struct
 import subprocess
 import sys
-import termios
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -20,6 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from published import ABANDONED, OPEN, RUN, SCHEMA, TINY, Published, copied, manifest_of, people, shared_release
+from terminals import on_a_terminal
 
 from flows.cli import main
 from flows.exits import Exit, exit_of
@@ -523,32 +520,6 @@ def test_what_is_not_a_file_is_not_replaced_by_one(release: Published, tmp_path:
 
 
 # A terminal
-
-
-def on_a_terminal(command: Sequence[str], **environment: str) -> str:
-    """What a person sees in a terminal of 80 columns."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")}
-    process = subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env={**kept, "TERM": "xterm-256color", **environment}
-    )
-    os.close(slave)
-    seen = b"".join(_read(master))
-    os.close(master)
-    assert process.wait(60) is not None
-    return seen.decode().replace("\r\n", "\n")
-
-
-def _read(handle: int) -> Iterator[bytes]:
-    while True:
-        try:
-            data = os.read(handle, 4096)
-        except OSError:  # Linux, when the other side is closed
-            return
-        if not data:
-            return
-        yield data
 
 
 def test_a_terminal_sees_colours_unless_it_wants_none() -> None:

@@ -1,0 +1,67 @@
+"""What will become of a private table's values, told to a person at a terminal."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from ppsyn.discretize.encoding import Fate, fate_of
+from ppsyn.discretize.reading import Fit
+from ppsyn.fates import Fates
+from schemas.columns import ColumnSchema
+
+WARNING = (
+    "These numbers are private: they are exact, and no noise covers them. Do not save, send or publish them, "
+    "and do not change the schema because of them in a way that would tell others what they are."
+)
+
+_CLASSES = {
+    Fit.INSIDE: "in the domain",
+    Fit.OUTSIDE: "outside",
+    Fit.MISFIT: "not comparable",
+    Fit.NULL: "null",
+}
+_FATES = {
+    Fate.KEPT: "kept",
+    Fate.CLIPPED: "clipped to the nearest bin",
+    Fate.NULL: "made null",
+    Fate.FIRST: "put into the first bin",
+    Fate.REFUSED: "REFUSED: the release stops",
+}
+
+
+def show(fates: Fates, console: Console) -> None:
+    """Print, column by column, which values there are and what becomes of them."""
+    console.print(WARNING, style="bold", markup=False, highlight=False)
+    kept = "" if fates.kept is None else f", of which {fates.kept} count: the others pass the most rows of a person"
+    console.print(f"\n{fates.rows} rows{kept}", highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for name in ("column", "values", "rows", "become"):
+        table.add_column(name, justify="right" if name == "rows" else "left", no_wrap=name == "rows")
+    for name, column in fates.columns.items():
+        for number, (told, count, fate) in enumerate(_lines(fates, column)):
+            table.add_row("" if number else name, told, str(count), fate)
+    console.print(table)
+    for line in _names(fates):
+        console.print(line, markup=False, highlight=False)
+
+
+def _lines(fates: Fates, column: ColumnSchema) -> Iterator[tuple[str, int, str]]:
+    """The classes of values that there are; those in the domain always."""
+    counts = fates.fits[column.name]
+    for fit, told in _CLASSES.items():
+        if fit is Fit.INSIDE or counts[fit]:
+            fate = fate_of(fit, column)
+            yield told, counts[fit], f"{column.other!r}" if fate is Fate.OTHER else _FATES[fate]
+
+
+def _names(fates: Fates) -> Iterator[str]:
+    names = fates.names
+    for name in names.missing:
+        yield f"Missing: the table has no column {name!r}; a release would be refused."
+    for name in names.absent:
+        yield f"Missing: the table has no column {name!r}, which `excluded` names; a release would be refused."
+    for name in names.unknown:
+        yield f"Unknown: {name!r} is neither in `columns` nor in `excluded`; a release would be refused."
+    for name in names.excluded:
+        yield f"Left out: {name!r} is in `excluded`, and was not looked at."
