@@ -32,6 +32,9 @@ def release(file: str, settings: tuple[str, ...] = (), resume: str | None = None
     if not publish.is_published(ref):
         _enter("reading the table")
         ingest.ingest(ref)
+        if synthesize.stage(ref) != "done":
+            _enter("counting marginals")
+            synthesize.count_marginals(ref)
         _synthesize(ref)
         _enter("generating rows")
         publish.generate(ref)

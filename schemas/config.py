@@ -135,3 +135,10 @@ class AlgorithmConfig(Tuning):
     """All that changes the answer and not the guarantee."""
 
     workload: WorkloadConfig = WorkloadConfig()
+
+
+class RuntimeConfig(FrozenModel):
+    """How to go about the work: what changes neither the guarantee nor the answer."""
+
+    marginals_mb: Positive = 256.0
+    """Memory for exact marginals. Those that it cannot hold are counted anew in every round that needs them."""

@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from schemas.base import FrozenModel
-from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, Tuning, WorkloadConfig
+from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
 from schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from schemas.places import Place
 
@@ -122,6 +122,7 @@ class ReleaseConfig(FrozenModel):
     algorithm: Tuning = Tuning()
     generation: GenerationConfig = GenerationConfig()
     stores: StoresConfig
+    runtime: RuntimeConfig = RuntimeConfig()
 
     @property
     def method(self) -> AlgorithmConfig:

@@ -4,7 +4,7 @@ import hashlib
 from typing import Literal
 
 from schemas.base import FrozenModel
-from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
 from schemas.places import Place
 from schemas.release import GenerationConfig, Name, Source
 from schemas.table import TableSchema
@@ -48,10 +48,11 @@ class RunRecord(FrozenModel):
 
 
 class RunRef(FrozenModel):
-    """All a task is told: names and addresses."""
+    """All a task is told: names, addresses, and how to go about it."""
 
     run: str
     dataset: str
     root: Place
     private: Place
     releases: Place
+    runtime: RuntimeConfig = RuntimeConfig()

@@ -5,7 +5,7 @@ from typing import Literal
 from prefect import task
 
 from schemas.run import RunRef
-from tasks.policies import FREE, PAID, sealed
+from tasks.policies import FREE, PAID, PRIVATE, sealed
 from tasks.runs import forget, run_of, watchers
 
 _ROUND = "{ref.dataset} {ref.run} round {number}"
@@ -17,6 +17,13 @@ def restore(ref: RunRef) -> int:
     """Go on from the last checkpoint, over the answers after it; returns how many answers there are."""
     forget(ref)
     return run_of(ref).step
+
+
+@task(name="count marginals", task_run_name="{ref.dataset} {ref.run} count marginals", **PRIVATE)
+@sealed
+def count_marginals(ref: RunRef) -> None:
+    """Count what the run will ask for, as far as there is room to keep it. Idempotent: it spends and draws nothing."""
+    run_of(ref).count()
 
 
 @task(name="measure one-way", task_run_name="{ref.dataset} {ref.run} one-way", **PAID)

@@ -234,14 +234,14 @@ def _fail_at(point: str, canary: str) -> None:
         Path(shelf.store.place.url).write_text("not a folder any more", encoding="utf-8")
         return write(shelf, *arguments)
 
-    write = records._write
+    write = records.write_codes
     match point:
         case "encode" | "panic":
             records.encode_marked = fail
         case "count":
             counter.counts = fail
         case "store":
-            records._write = lose_the_store
+            records.write_codes = lose_the_store
         case _:
             raise ValueError(point)
 

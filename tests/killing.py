@@ -86,8 +86,8 @@ class Point:
 POINTS: Mapping[str, Point] = {
     "record": Point("ppsyn.runs.records:_write_record"),
     "hold": Point("ppsyn.dp.account:StoredAccount.hold"),
-    "fragment": Point("ppsyn.ingest:_write"),
-    "fragment-torn": Point("ppsyn.ingest:_write", act=tear),
+    "fragment": Point("ppsyn.ingest:write_codes"),
+    "fragment-torn": Point("ppsyn.ingest:write_codes", act=tear),
     "charge": Point("ppsyn.dp.account:StoredAccount.charge"),
     "charge-torn": Point("ppsyn.dp.account:StoredAccount.charge", act=tear),
     "measure": Point("ppsyn.dp.curator:add_discrete_gaussian"),

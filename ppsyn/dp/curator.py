@@ -1,5 +1,6 @@
 """The gate: every answer about the private table is checked, charged, then drawn, here."""
 
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ppsyn.arrays import Ints
@@ -8,7 +9,8 @@ from ppsyn.dp.ledger import Account, Spend
 from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
 from ppsyn.dp.scores import score, sensitivity
 from ppsyn.errors import ConfigError, InvariantError
-from ppsyn.requests import Measured, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.partition.cells import Partition
+from ppsyn.requests import Candidate, Measured, MeasureRequest, Request, Selected, SelectRequest
 
 
 class Counter(Protocol):
@@ -16,6 +18,10 @@ class Counter(Protocol):
 
     def counts(self, clique: Clique) -> Ints:
         """Exact counts of a marginal's cells, flat in C order."""
+        ...
+
+    def marginals(self, cliques: Iterable[Clique]) -> Iterable[tuple[Clique, Ints]]:
+        """Each of the marginals once, in any order, with its exact counts."""
         ...
 
 
@@ -51,7 +57,7 @@ class TableCurator:
                 return self._select(request)
 
     def _measure(self, request: MeasureRequest) -> Measured:
-        counts = request.partition.sum_counts(self._exact_counts(request.clique, request.partition.cells))
+        counts = request.partition.sum_counts(_fitting(self._counter.counts(request.clique), request.partition))
         self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
         noisy_counts, sigma = add_discrete_gaussian(counts, request.rho, self._max_rows)
         return Measured(noisy_counts, sigma)
@@ -59,12 +65,23 @@ class TableCurator:
     def _select(self, request: SelectRequest) -> Selected:
         if not request.candidates:
             raise InvariantError("Expected at least one candidate; nothing was charged.")
-        scores = [score(c, self._exact_counts(c.clique, c.partition.cells)) for c in request.candidates]
+        scores = self._scores(request.candidates)
         self._account.reserve(Spend("select", request.rho, request.digest()))
         return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 
-    def _exact_counts(self, clique: Clique, cells: int) -> Ints:
-        counts = self._counter.counts(clique)
-        if counts.size != cells:
-            raise InvariantError("A partition does not fit its marginal; nothing was charged.")
-        return counts
+    def _scores(self, candidates: Sequence[Candidate]) -> list[int]:
+        """The score of every candidate, in their order, whatever the order in which marginals are counted."""
+        places: dict[Clique, list[int]] = {}
+        for place, candidate in enumerate(candidates):
+            places.setdefault(candidate.clique, []).append(place)
+        scores: dict[int, int] = {}
+        for clique, counts in self._counter.marginals(places):
+            for place in places[clique]:
+                scores[place] = score(candidates[place], _fitting(counts, candidates[place].partition))
+        return [scores[place] for place in range(len(candidates))]
+
+
+def _fitting(counts: Ints, partition: Partition) -> Ints:
+    if counts.size != partition.cells:
+        raise InvariantError("A partition does not fit its marginal; nothing was charged.")
+    return counts

@@ -39,6 +39,7 @@ def ref_of(config: ReleaseConfig, run: str) -> RunRef:
         root=stores.root,
         private=stores.private or stores.root,
         releases=stores.releases or stores.root,
+        runtime=config.runtime,
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from uuid import uuid4
 
 from ppsyn.dp.account import RunAccount, StoredAccount
@@ -10,11 +11,12 @@ from ppsyn.dp.book import Part
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
-from ppsyn.ingest import open_counter
+from ppsyn.marginals.held import open_counter
 from ppsyn.requests import Answer, Lost, Request
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints
 from ppsyn.runs.records import plan_of, private_folder, read_record
+from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.storage import open_store
 from ppsyn.synthesizer import absorb, next_request, start
 from schemas.run import RunRef
@@ -62,6 +64,10 @@ class Run:
         """All answers so far, lost ones included."""
         return [self._settled(step) for step in range(self.step)]
 
+    def count(self) -> None:
+        """Have the marginals counted that the run will ask for, as far as there is room for them."""
+        _ = self._curator
+
     def ask(self) -> None:
         """Ask the next question: charge it, draw the answer, keep the answer.
 
@@ -93,7 +99,8 @@ class Run:
 
     @cached_property
     def _curator(self) -> TableCurator:
-        counter = open_counter(self.private, private_folder(self.ref.run), self.record.table)
+        snapshot = open_snapshot(Shelf(self.private, private_folder(self.ref.run)), self.record.table)
+        counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb)
         return TableCurator(counter, RunAccount(self.account, self.ref.run, lambda: self.step), self.plan.sensitivity)
 
     def _restore(self) -> None:

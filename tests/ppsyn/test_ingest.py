@@ -3,7 +3,7 @@ import itertools
 import json
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from private_tables import CANARY, ROWS, SCHEMA, csv_source, parquet_source, sqlite_source
 from pyarrow import parquet
 
-from ppsyn import ingest as module
 from ppsyn.discretize import encode
+from ppsyn.domain import Clique
 from ppsyn.errors import DomainRefusedError, SchemaError, SourceError, StoreError
-from ppsyn.ingest import ingest, is_ingested, open_counter, source_matches
-from ppsyn.marginals import TableCounter
+from ppsyn.ingest import ingest, is_ingested, source_matches
+from ppsyn.marginals import TableCounter, held
 from ppsyn.persons import Crowd, Keys, bound_contributions
+from ppsyn.snapshot import FORMAT, Shelf, open_snapshot, read_contents
 from ppsyn.storage import Store, open_store
 from schemas.config import PersonUnit
 from schemas.places import Place
@@ -49,6 +50,10 @@ def memory() -> Place:
 
 def new_store() -> Store:
     return open_store(memory())
+
+
+def open_counter(store: Store, prefix: str, schema: TableSchema, cliques: Sequence[Clique] = CLIQUES) -> TableCounter:
+    return held.open_counter(open_snapshot(Shelf(store, prefix), schema), cliques, 1.0)
 
 
 def counts_of(counter: TableCounter) -> list[list[int]]:
@@ -104,8 +109,8 @@ def check_place(at: Place) -> None:
     ingest(source, SCHEMA, PERSON, store, "a")
     assert is_ingested(store, "a")
     assert source_matches(source, store, "a")
-    assert counts_of(open_counter(store, "a", SCHEMA))[0][2] == 1
     assert store.keys("a") == [*(f"a/fragments/0000{n}.parquet" for n in range(3)), "a/table.json"]
+    assert counts_of(open_counter(store, "a", SCHEMA))[0][2] == 1
     assert store.has("ab/other")
 
 
@@ -116,7 +121,7 @@ def test_fragments_hold_small_codes_without_statistics_and_are_listed_with_their
     rows, store = [{name: size - 1 for name, size in sizes.items()}] * 3, new_store()
     ingest(csv_source(memory(), rows, names=list(sizes)), schema, None, store, "x")
     document = json.loads(store.get("x/table.json"))
-    assert (document["format"], document["schema_digest"]) == (module.FORMAT, schema.digest())
+    assert (document["format"], document["schema_digest"]) == (FORMAT, schema.digest())
     for fragment in document["fragments"]:
         data = store.get(f"x/{fragment['name']}")
         assert hashlib.sha256(data).hexdigest() == fragment["sha256"]
@@ -124,7 +129,7 @@ def test_fragments_hold_small_codes_without_statistics_and_are_listed_with_their
         assert [str(kind) for kind in file.schema_arrow.types] == ["uint8", "uint16", "uint32"]
         group = file.metadata.row_group(0)
         assert not any(group.column(i).is_stats_set for i in range(3))
-    assert open_counter(store, "x", schema).counts(("c",))[-1] == 3
+    assert open_counter(store, "x", schema, []).counts(("c",))[-1] == 3
 
 
 def test_an_empty_table_has_a_snapshot() -> None:
@@ -327,7 +332,7 @@ def test_nothing_private_is_shown(caplog: pytest.LogCaptureFixture, capfd: pytes
     rows = [{"age": 7, "job.title": CANARY, "who": CANARY}] * 613
     source, store = csv_source(memory(), rows, batch_rows=1000), new_store()
     ingest(source, SCHEMA, PersonUnit(column="who", max_rows=613), store, "x")
-    snapshot = module._load(store, "x")
+    snapshot = read_contents(Shelf(store, "x"))
     counter = open_counter(store, "x", SCHEMA)
     shown = f"{counter!r} {snapshot!r} {Crowd('who')!r}" + caplog.text + "".join(capfd.readouterr())
     for secret in (CANARY, "613", str(snapshot.fingerprint), snapshot.fragments[0].sha256):

@@ -1,6 +1,9 @@
 """Claim C1: a measurement costs what it is charged, whatever the partition."""
 
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -12,14 +15,19 @@ from scipy import stats
 from statistical import ALPHA, SCALE_DRAWS, mean_p_value, scale_p_value
 
 from ppsyn.arrays import Codes, Ints
+from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.dp import mechanisms
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import InvariantError
 from ppsyn.marginals import TableCounter
+from ppsyn.marginals.held import open_counter
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.requests import Measured, MeasureRequest, noise_scale
+from ppsyn.snapshot import Shelf, Snapshot, write_codes
+from ppsyn.storage import open_store
+from schemas.places import Place
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))
@@ -44,6 +52,9 @@ class LevelCounter:
 
     def counts(self, clique: Clique) -> Ints:
         return np.full(SCALE_DRAWS, self.level, np.int64)
+
+    def marginals(self, cliques: Iterable[Clique]) -> Iterator[tuple[Clique, Ints]]:
+        return ((clique, self.counts(clique)) for clique in cliques)
 
 
 def draw_residuals(max_rows: int = 1, level: int = 0) -> Ints:
@@ -161,3 +172,28 @@ def test_c1_noise_follows_the_discrete_gaussian() -> None:
     parts = [part.sum() for part in np.split(law, np.searchsorted(np.arange(-200, 201), values))]
     seen = np.bincount(np.searchsorted(values, draw_residuals(), side="right"), minlength=len(parts))
     assert stats.chisquare(seen, SCALE_DRAWS * np.array(parts) / law.sum()).pvalue > ALPHA
+
+
+@given(st.data(), st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_c1_counts_of_fragments_are_those_of_the_table_and_a_row_moves_one_by_one(
+    data: st.DataObject, is_again: bool
+) -> None:
+    pair = data.draw(neighbours(max_rows=1))
+    clique = data.draw(cliques(pair.larger.domain))
+    cuts = data.draw(st.lists(st.integers(0, 12), max_size=3))
+    before, after = (counts_in_fragments(table, clique, cuts, is_again) for table in (pair.smaller, pair.larger))
+    assert before.tolist() == TableCounter(pair.smaller).counts(clique).tolist()
+    assert sorted((after - before).tolist())[-1] == (after - before).sum() == 1
+
+
+def counts_in_fragments(table: EncodedTable, clique: Clique, cuts: list[int], is_again: bool) -> Ints:
+    """The counts of a table that was cut into fragments, or those that were kept of it before."""
+    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    ends = [0, *sorted(cuts), 10**6]
+    parts = [{name: column[a:b] for name, column in table.columns.items()} for a, b in pairwise(ends)]
+    fragments = [write_codes(shelf, f"{number}", part, table.domain) for number, part in enumerate(parts)]
+    snapshot = Snapshot(shelf, table.domain, fragments)
+    if is_again:
+        open_counter(snapshot, [table.domain.names], 1.0)
+    return open_counter(snapshot, [table.domain.names], 1.0).counts(clique)
