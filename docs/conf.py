@@ -27,6 +27,7 @@ nb_execution_timeout = 120
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
 
 html_theme = "furo"
 html_title = "ppsyn"
@@ -52,6 +53,7 @@ _AMENDED = {
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<div class="output text_html">': '<div tabindex="0" class="output text_html">',
     "<th></th>": "<td></td>",
 }
 """What readers with a keyboard or a screen reader need, and neither theme nor pandas gives."""

@@ -62,7 +62,8 @@ class WorkloadConfig(FrozenModel):
     """The marginals that the synthetic table should get right."""
 
     cliques: tuple[tuple[str, ...], ...] | None = None
-    """Attribute lists; without them, all marginals of `degree`."""
+    """Attribute lists, such as `[[age, sex], [age, income]]`; without them, all marginals of `degree`.
+    A workload holds at most 200,000 marginals, each of at most 4,194,304 cells."""
     degree: Annotated[int, Field(ge=1, le=5)] | None = None
     """Marginals of this many attributes; without it all of 3, and of 2 and 1 that those leave out.
     Where those of 3 are more than 500, they are left out too."""

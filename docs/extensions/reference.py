@@ -18,7 +18,7 @@ REFERENCES: Mapping[str, Callable[[], str]] = {
     "release file": partial(settings.reference, ReleaseConfig, 3),
     "schema": partial(settings.reference, TableSchema, 3),
     "benchmark": partial(settings.reference, BenchmarkSettings, 3),
-    "manifest": partial(settings.reference, Manifest, 3, _SHOWN),
+    "manifest": partial(settings.reference, Manifest, 3, "manifest", _SHOWN),
     "commands": partial(commands.commands, 2),
     "exit codes": commands.exit_codes,
 }

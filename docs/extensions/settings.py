@@ -37,16 +37,17 @@ class Part:
     schema: Schema
 
 
-def reference(model: type[BaseModel], level: int, known: Collection[type[BaseModel]] = ()) -> str:
+def reference(model: type[BaseModel], level: int, path: str = "", known: Collection[type[BaseModel]] = ()) -> str:
     """A section for the model and each model inside it, with headings of this level.
 
     Args:
         model: Of a whole file.
         level: Of the headings.
+        path: What headings begin with.
         known: Models inside it that the page has already.
     """
     whole = model.model_json_schema()
-    parts = {"": Part("", whole)}
+    parts = {"": Part(path, whole)}
     _collect("", whole, parts, {other.__name__ for other in known})
     return "\n".join(line for part in parts.values() for line in _section(part, parts, whole, level))
 
@@ -87,13 +88,15 @@ def _key(reference: str) -> str:
 
 
 def _section(part: Part, parts: Mapping[str, Part], whole: Schema, level: int) -> Iterator[str]:
-    if part.title:
+    if part.schema is not whole:
         yield f"{'#' * level} {part.title}\n"
     yield f"{part.schema['description']}\n"
     yield "| field | values | default | meaning |"
     yield "|---|---|---|---|"
-    for name, field in part.schema["properties"].items():
-        default = _default(field, name in part.schema.get("required", ()))
+    fields: Schema = part.schema["properties"]
+    for name in sorted(fields, key=lambda name: name != _KIND):
+        field = fields[name]
+        default = _default(field, name == _KIND or name in part.schema.get("required", ()))
         yield f"| `{name}` | {_values(field, parts)} | {default} | {_meaning(part, name, field, whole)} |"
     yield ""
 
@@ -104,7 +107,7 @@ def _meaning(part: Part, name: str, field: Schema, whole: Schema) -> str:
     Raises:
         LookupError: If there is neither; a setting that nobody explains is not finished.
     """
-    told = field.get("description") or ("which kind it is" if name == _KIND else "")
+    told = field.get("description") or ("Which kind it is." if name == _KIND else "")
     models = list(dict.fromkeys(_references(field)))
     if not told and models:
         told = " ".join(whole["$defs"][key]["description"].split("\n\n")[0] for key in models[:1])
@@ -116,7 +119,9 @@ def _meaning(part: Part, name: str, field: Schema, whole: Schema) -> str:
 def _default(field: Schema, is_required: bool) -> str:
     if is_required:
         return "required"
-    default = field.get("default")
+    if "default" not in field:
+        return "it depends"
+    default = field["default"]
     if default is None:
         return "none"
     if isinstance(default, Mapping):
@@ -153,10 +158,13 @@ def _values(field: Schema, parts: Mapping[str, Part]) -> str:
 
 
 def _bounds(field: Schema) -> str:
-    said = [
-        text.format(_written(field[key]) if key != "pattern" else field[key]) for key, text in _BOUNDS if key in field
-    ]
+    told = [(key, text) for key, text in _BOUNDS if key in field and not _is_a_limit_of_machines(field[key])]
+    said = [text.format(field[key] if key == "pattern" else _written(field[key])) for key, text in told]
     return f", {', '.join(said)}" if said else ""
+
+
+def _is_a_limit_of_machines(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) >= 2**62
 
 
 def _link(part: Part | None) -> str:
