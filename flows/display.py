@@ -1,36 +1,34 @@
 """What a person sees of a release: progress on standard error, and at the end what was made and spent."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import RawIOBase
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
 from ppsyn.dp.account import StoredAccount
-from ppsyn.errors import InvariantError, StoreError
-from ppsyn.progress import describe
+from ppsyn.errors import InvariantError, PPSynError, StoreError
+from ppsyn.progress import Pace, last_round
 from ppsyn.releases.opened import read_manifest, released
 from ppsyn.state import State
 from ppsyn.storage import open_store
+from ppsyn.terminal import Terminal, can_show
 from schemas.manifest import Manifest
 from schemas.run import RunRef
 
 
 class Display:
-    """A bar on a terminal, a line a round elsewhere, nothing if quiet."""
+    """A live display on a terminal, a line a round elsewhere and in a log file; on the screen nothing if quiet."""
 
-    def __init__(self, *, is_quiet: bool) -> None:
-        """Show on standard error."""
+    def __init__(self, *, is_quiet: bool, log: RawIOBase | None = None) -> None:
+        """Show on standard error, and add lines to `log`."""
         self.ref: RunRef | None = None
-        self._is_quiet = is_quiet
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}% of the budget"))
-        self._progress = Progress(*columns, TimeElapsedColumn(), console=console, disable=not self._is_live)
-        self._bar: TaskID | None = None
-        self._rounds = -1
+        self._terminal = Terminal() if can_show() and not is_quiet else None
+        self._is_quiet, self._rounds, self._pace = is_quiet, -1, Pace()
+        self._log = log
 
     @property
     def run(self) -> RunRef:
@@ -39,21 +37,21 @@ class Display:
             raise InvariantError("No run was opened.")
         return self.ref
 
-    @property
-    def _is_live(self) -> bool:
-        return sys.stderr.isatty() and not self._is_quiet
-
     def __enter__(self) -> Self:
         """Begin to show."""
-        self._progress.start()
-        self._bar = self._progress.add_task("checking the release", total=1.0)
+        if self._terminal is not None:
+            self._terminal.start()
+        self.entered("checking the release")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
-        self._progress.stop()
+        """Leave the terminal as it was, and how it ended in the log."""
+        if self._terminal is not None:
+            self._terminal.stop()
+        if error is not None:
+            self.note(f"stopped: {error}" if isinstance(error, PPSynError) else f"stopped: {type(error).__name__}")
 
     def opened(self, ref: RunRef) -> None:
         """Say under which name the run can be resumed."""
@@ -62,25 +60,30 @@ class Display:
 
     def entered(self, stage: str) -> None:
         """Say what is done now."""
-        self._say(stage, None)
+        if self._terminal is not None:
+            self._terminal.say(stage)
+        self._line(stage)
 
     def advanced(self, state: State) -> None:
-        """Show what is spent; off a terminal, once a round."""
-        if self._is_live:
-            self._say(describe(state), float(state.spent / state.plan.rho))
-        elif state.stage != "one-way" and state.chosen is None and len(state.rounds) != self._rounds:
+        """Show what is spent; off a terminal and in the log, once a round."""
+        self._pace.saw(state)
+        if self._terminal is not None:
+            self._terminal.advance(state)
+        if state.stage != "one-way" and state.chosen is None and len(state.rounds) != self._rounds:
             self._rounds = len(state.rounds)
-            done = (
-                f"round {self._rounds}: {' x '.join(state.rounds[-1].clique)}" if state.rounds else "one-way marginals"
-            )
-            self._say(f"{done}, {float(state.spent / state.plan.rho):.0%} of the budget spent", None)
+            self._line(", ".join(part for part in (last_round(state), self._pace.told()) if part))
 
-    def _say(self, text: str, share: float | None) -> None:
-        if self._is_live and self._bar is not None:
-            self._progress.update(self._bar, description=text, completed=share)
-        elif not self._is_quiet:
+    def _line(self, text: str) -> None:
+        if self._terminal is None and not self._is_quiet:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Add a line to the log; a disk that is full does not stop a release."""
+        if self._log is not None:
+            with suppress(OSError):
+                self._log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}\n".encode())
 
 
 @dataclass(frozen=True, slots=True)

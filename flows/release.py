@@ -65,7 +65,7 @@ def _named(config: ReleaseConfig, resume: str | None) -> RunRef:
 
 def _synthesize(ref: RunRef) -> None:
     """One-way marginals, then rounds, until the budget is used."""
-    logger, bar = get_run_logger(), artifacts.start_progress(ref)
+    logger, bar = get_run_logger(), artifacts.ProgressBar(ref)
     synthesize.measure_one_way(ref)
     while (stage := synthesize.stage(ref)) != "done":
         number = synthesize.round_number(ref)
@@ -74,7 +74,7 @@ def _synthesize(ref: RunRef) -> None:
         synthesize.measure(ref, number)
         synthesize.fit(ref, number)
         synthesize.checkpoint(ref, number)
-        artifacts.show_progress(ref, bar)
+        bar.move()
         logger.info(synthesize.describe(ref))
     artifacts.show_rounds(ref)
 

@@ -15,9 +15,9 @@ from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import ConfigError, SchemaError
 from ppsyn.marginals import TableCounter
 from ppsyn.persons import bound_contributions
-from ppsyn.progress import shown
 from ppsyn.synthesis import Synthesis
 from ppsyn.synthesizer import make_plan, run, start
+from ppsyn.terminal import shown
 from schemas.base import FrozenModel
 from schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
 from schemas.files import SchemaFileError

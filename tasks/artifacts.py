@@ -12,36 +12,45 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
+from ppsyn.progress import Pace, last_round, share_of
 from ppsyn.releases.opened import read_manifest, read_validation, released
-from ppsyn.runs.run import Run
 from schemas.run import RunRef
 from tasks.runs import run_of
 
 _SECONDS_BETWEEN_MOVES = 2
-_MOVED: dict[UUID, float] = {}
 
 
 def _key(ref: RunRef, name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{ref.dataset}-{ref.run}-{name}".lower())
 
 
-def start_progress(ref: RunRef) -> UUID:
-    """A bar that shows how much of the budget is spent."""
-    description = f"{ref.dataset}: budget spent by run {ref.run}"
-    made = create_progress_artifact(_percent(run_of(ref)), key=_key(ref, "progress"), description=description)
-    return cast("UUID", made)  # not awaited: this is not a coroutine
+class ProgressBar:
+    """A bar that shows how much of the budget is spent; beside it the last round, and about how long is left."""
 
+    def __init__(self, ref: RunRef) -> None:
+        """Show the run as it is."""
+        self._ref, self._pace, self._moved = ref, Pace(), 0.0
+        made = create_progress_artifact(self._percent, key=_key(ref, "progress"), description=self._description)
+        self._artifact = cast("UUID", made)  # not awaited: this is not a coroutine
 
-def show_progress(ref: RunRef, artifact: UUID) -> None:
-    """Move the bar; between the first round and the last, not so often that a run would wait for it."""
-    now, run = time.monotonic(), run_of(ref)
-    if run.state.stage == "done" or now >= _MOVED.get(artifact, 0.0) + _SECONDS_BETWEEN_MOVES:
-        update_progress_artifact(artifact, _percent(run))
-        _MOVED[artifact] = now
+    def move(self) -> None:
+        """Show the run as it is; between the first round and the last, not so often that a run would wait for it."""
+        now, state = time.monotonic(), run_of(self._ref).state
+        self._pace.saw(state)
+        if state.stage == "done" or now >= self._moved + _SECONDS_BETWEEN_MOVES:
+            update_progress_artifact(self._artifact, self._percent, self._description)
+            self._moved = now
 
+    @property
+    def _percent(self) -> float:
+        return round(100 * share_of(run_of(self._ref).state), 2)
 
-def _percent(run: Run) -> float:
-    return round(100 * float(run.state.spent / run.plan.rho), 2)
+    @property
+    def _description(self) -> str:
+        state = run_of(self._ref).state
+        done = last_round(state) if state.stage != "one-way" else "one-way marginals"
+        told = (f"{self._ref.dataset}, run {self._ref.run}: {done}", self._pace.told())
+        return ", ".join(part for part in told if part)
 
 
 def show_rounds(ref: RunRef) -> None:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from prefect import task
 
+from ppsyn.progress import last_round
 from schemas.run import RunRef
 from tasks.policies import FREE, PAID, PRIVATE, sealed
 from tasks.runs import forget, run_of, watchers
@@ -83,13 +84,7 @@ def round_number(ref: RunRef) -> int:
 
 def describe(ref: RunRef) -> str:
     """The last round in a line."""
-    run = run_of(ref)
-    share = float(run.state.spent / run.plan.rho)
-    if not run.state.rounds:
-        return f"{share:.0%} of the budget spent"
-    done = run.state.rounds[-1]
-    marginal = f"{' x '.join(done.clique)} in {done.groups} groups"
-    return f"round {len(run.state.rounds)}: {marginal}, {share:.0%} of the budget spent"
+    return last_round(run_of(ref).state)
 
 
 def _tell(ref: RunRef) -> None:

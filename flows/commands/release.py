@@ -1,6 +1,9 @@
 """The command that releases."""
 
 import shlex
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from io import RawIOBase
 from pathlib import Path
 
 import click
@@ -14,24 +17,29 @@ from flows.embedded import prefect_api
 @click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="A file to add a plain line a round to.")
 @JSON_OPTION
 @told
-def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: bool, as_json: bool) -> None:
+def release(
+    file: str, *, settings: tuple[str, ...], resume: str | None, quiet: bool, log: Path | None, as_json: bool
+) -> None:
     """Release a synthetic table as FILE says.
 
-    FILE is validated as a whole before anything starts. Progress goes to standard error. Without a
-    Prefect server (PREFECT_API_URL) one is started for as long as the release takes.
+    FILE is validated as a whole before anything starts. Progress goes to standard error: on a terminal a
+    bar, elsewhere a line a round. Without a Prefect server (PREFECT_API_URL) one is started for as long
+    as the release takes.
 
     \b
     Examples:
       ppsyn release adult.yaml
       ppsyn release adult.yaml --set privacy.epsilon=0.5 --set stores.root=s3://bucket/ppsyn
+      ppsyn release adult.yaml --quiet --log adult.log
       ppsyn release adult.yaml --resume 20260102-030405-9f8e7d6c
     """
     from flows.inputs import prepare, read_inputs
 
     inputs = read_inputs(file, settings)
-    with prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
+    with _opened(log) as lines, prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
         from prefect.exceptions import TerminationSignal
 
         from flows.display import Display, has_begun, summary
@@ -39,10 +47,11 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
         from ppsyn.errors import ResumeRefusedError
         from tasks.runs import watched_by
 
-        display = Display(is_quiet=quiet)
+        display = Display(is_quiet=quiet, log=lines)
         try:
             with display, watched_by(display):
                 url = flow(str(Path(file).resolve()), settings=settings, resume=resume)
+                display.note(f"published {url}")
         except (Exception, KeyboardInterrupt, TerminationSignal) as error:
             if not isinstance(error, ResumeRefusedError) and display.ref is not None and has_begun(display.ref):
                 _say_how_to_resume(file, settings, display.ref.run)
@@ -54,6 +63,19 @@ def release(file: str, settings: tuple[str, ...], resume: str | None, quiet: boo
         print_json(facts.as_json())
     else:
         click.echo(facts.as_text())
+
+
+@contextmanager
+def _opened(log: Path | None) -> Generator[RawIOBase | None]:
+    """The log file, to add lines to; without a buffer, so that a full disk is no matter when it is closed."""
+    from ppsyn.errors import StoreError
+
+    try:
+        file = None if log is None else log.open("ab", buffering=0)
+    except OSError as error:
+        raise StoreError(f"Cannot write {log}: {error.strerror}.") from None
+    with file or nullcontext():
+        yield file
 
 
 def _say_how_to_resume(file: str, settings: tuple[str, ...], run: str) -> None:

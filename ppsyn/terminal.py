@@ -1,0 +1,92 @@
+"""A run on a terminal: what it does, the budget as a bar, and about how long it has still to go."""
+
+import sys
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+from typing_extensions import override
+
+from ppsyn.progress import Pace, describe, share_of
+from ppsyn.state import State
+
+
+class _Left(ProgressColumn):
+    """Time left, as it is now."""
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    @override
+    def render(self, task: Task) -> Text:
+        return Text(self._pace.told())
+
+
+class _Bar(Progress):
+    """A bar with a line above it."""
+
+    line = ""
+
+    @override
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield Text(self.line, no_wrap=True, overflow="ellipsis")
+        yield self.make_tasks_table(self.tasks)
+
+
+class Terminal:
+    """Shows on standard error how a run goes, on two lines that are renewed."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self._pace = Pace()
+        columns = (
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f}% of the budget"),
+            TimeElapsedColumn(),
+            _Left(self._pace),
+        )
+        self._bar = _Bar(*columns, console=Console(stderr=True), expand=True)
+        self._task = self._bar.add_task("", total=1.0)
+
+    def start(self) -> None:
+        """Begin to show."""
+        self._bar.start()
+
+    def stop(self) -> None:
+        """Leave the last lines, and the terminal as it was."""
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Tell what is done now."""
+        self._bar.line = text
+        self._bar.refresh()
+
+    def advance(self, state: State) -> None:
+        """Show a run that has absorbed an answer."""
+        self._pace.saw(state)
+        self._bar.line = describe(state)
+        self._bar.update(self._task, completed=share_of(state))
+
+
+def can_show() -> bool:
+    """Whether standard error is a terminal that can renew a line."""
+    console = Console(stderr=True)
+    return sys.stderr.isatty() and not console.is_dumb_terminal
+
+
+@contextmanager
+def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
+    """Watch a run on standard error; by default where that is a terminal."""
+    if not (can_show() if is_wanted is None else is_wanted):
+        yield lambda _: None
+        return
+    terminal = Terminal()
+    terminal.start()
+    try:
+        terminal.say("one-way marginals")
+        yield terminal.advance
+    finally:
+        terminal.stop()
