@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 from typing_extensions import override
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _RACERS = 4
 _READERS = 16
+_TRIES = 10
 _BUFFER = 2**20
 _DELETED_AT_ONCE = 1000
 _Told: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -62,7 +63,7 @@ class Store:
         """
         with self._told("create", key):
             try:
-                obstore.put(self._backend, self._prefix + key, data, mode="create", use_multipart=False)
+                self._write(key, data, is_new=True)
             except AlreadyExistsError:
                 return False
             if self.place.is_local:
@@ -72,7 +73,20 @@ class Store:
     def put(self, key: str, data: bytes) -> None:
         """Write the object, in place of one that is there."""
         with self._told("write", key):
-            obstore.put(self._backend, self._prefix + key, data)
+            self._write(key, data, is_new=False)
+
+    def _write(self, key: str, data: bytes, *, is_new: bool) -> None:
+        """Write an object; again, if a process that clears up took away the folder that was just made for it."""
+        tries = _TRIES if self.place.is_local else 1
+        for left in reversed(range(tries)):
+            try:
+                mode, parts = ("create", False) if is_new else ("overwrite", None)
+                obstore.put(self._backend, self._prefix + key, data, mode=mode, use_multipart=parts)
+            except GenericError as error:
+                if not left or "No such file" not in str(error):
+                    raise
+            else:
+                return
 
     def get(self, key: str) -> bytes:
         """The object.
@@ -355,16 +369,26 @@ def _remove(path: Path, root: Path) -> None:
     """Remove a folder, or what the root holds, and the folders above that it leaves empty."""
     for inside in root.iterdir() if path == root else (path,):
         if inside.is_dir():
-            shutil.rmtree(inside)
+            while inside.is_dir():  # another process, clearing up beside us, may remove a folder that has become empty
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(inside)
         elif path == root:
             inside.unlink(missing_ok=True)
-    _remove_empty(path.parent, root)
+    _remove_above(path.parent, root)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
     """Remove a folder that holds nothing but folders, and those above that it leaves empty; stores have no such."""
-    nested = [path for path in folder.rglob("*") if path.is_dir()] if folder.is_dir() else []
+    with suppress(OSError):  # not empty, or another process was faster
+        nested = [path for path in folder.rglob("*") if path.is_dir()] if folder.is_dir() else []
+        for path in sorted(nested, reverse=True):
+            path.rmdir()
+    _remove_above(folder, root)
+
+
+def _remove_above(folder: Path, root: Path) -> None:
+    """Remove a folder that is empty, and those above that it leaves empty; not those beside it, which are others'."""
     above = [path for path in (folder, *folder.parents) if path.is_relative_to(root) and path != root]
     with suppress(OSError):  # not empty, or another process was faster
-        for path in (*sorted(nested, reverse=True), *above):
+        for path in above:
             path.rmdir()

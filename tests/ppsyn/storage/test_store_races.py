@@ -158,3 +158,16 @@ def test_what_a_killed_writer_left_in_a_folder_is_deleted_with_it(tmp_path: Path
     assert list(tmp_path.rglob("part*"))  # a file without its name yet
     store.delete("private")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_that_clear_up_beside_each_other_all_succeed(tmp_path: Path) -> None:
+    store = open_store(Place(url=str(tmp_path)))
+
+    def work(number: int) -> None:
+        for turn in range(40):
+            store.put(f"self-test/{number}-{turn}/object", b"x")
+            store.delete(f"self-test/{number}-{turn}")
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert store.keys() == []
