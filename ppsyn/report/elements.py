@@ -1,6 +1,6 @@
 """The elements that the page is built of: pictures that tell what they show, tables, legends."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ppsyn.report.markup import Markup, Part, join, tag
 
@@ -11,6 +11,12 @@ Named = tuple[str, str]
 def section(name: str, title: str, *parts: Part) -> Markup:
     """A part of the page that the list of contents leads to."""
     return tag("section", tag("h2", title, id=f"{name}-heading"), *parts, id=name, aria_labelledby=f"{name}-heading")
+
+
+def contents(links: Mapping[str, str]) -> Markup:
+    """The list of contents: the names of sections, and how they are called there."""
+    entries = (tag("li", tag("a", text, href=f"#{name}")) for name, text in links.items())
+    return tag("nav", tag("ul", *entries), aria_label="Contents")
 
 
 def picture(

@@ -20,6 +20,11 @@ def share(part: float | Fraction) -> str:
     return f"{percent:.1f}%" if percent >= 0.095 else f"{percent:.1g}%"
 
 
+def finely(part: float) -> str:
+    """A share of a whole whose error is told beside it, in percent."""
+    return f"{100 * part:.2f}%"
+
+
 def small(probability: float) -> str:
     """A probability, or a share, as short as it can be written."""
     return f"{probability:g}".replace("e-0", "e-")
