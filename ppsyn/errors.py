@@ -110,8 +110,8 @@ class CapExceededError(AccountError):
         """Say the numbers."""
         self.asked, self.left, self.cap = asked, left, cap
         super().__init__(
-            f"The account of {dataset!r} has rho {float(left):.6g} left of its cap {float(cap):.6g}; this release asks "
-            f"for {float(asked):.6g}. Ask for less, close releases that will not be resumed (`ppsyn abandon`), or "
+            f"The account of {dataset!r} has rho {float(left):.6g} left of its cap {float(cap):.6g}; asked for is "
+            f"{float(asked):.6g}. Ask for less, close releases that will not be resumed (`ppsyn abandon`), or "
             "have the cap raised."
         )
 

@@ -25,7 +25,7 @@ _JSON, _MODEL = "synthesis.json", "model.npz"
 
 
 class _Spend(FrozenModel):
-    kind: Literal["measure", "select"]
+    kind: Literal["measure", "select", "compare"]
     rho: Rational
     digest: str
     clique: tuple[str, ...]

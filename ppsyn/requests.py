@@ -1,4 +1,4 @@
-"""The closed set of questions the loop may ask and the answers it may get.
+"""The closed set of questions that may be asked, and the answers to them.
 
 The loop (`synthesizer`) and the trusted core (`dp`) meet here and nowhere else.
 Requests are functions of released values; answers are released values.
@@ -8,7 +8,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -104,15 +104,43 @@ class SelectRequest:
 
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""
-        hashed = hashlib.sha256()
-        for candidate in self.candidates:
-            hashed.update(repr((candidate.clique, candidate.penalty, candidate.weight)).encode())
-            hashed.update(candidate.partition.groups.tobytes())
-            hashed.update(candidate.expected.tobytes())
-        return _digest("select", (), self.rho, hashed.digest())
+        return _digest("select", (), self.rho, _fingerprint(self.candidates))
 
 
 Request: TypeAlias = MeasureRequest | SelectRequest
+"""What the loop asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that tells of several scores: their mean, or the largest of them.
+
+    Attributes:
+        members: Which candidates of the request.
+    """
+
+    statistic: Literal["mean", "worst"]
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompareRequest:
+    """Ask how far marginals lie from what is expected of them: figures of their scores, all under the same noise."""
+
+    candidates: tuple[Candidate, ...]
+    figures: tuple[Figure, ...]
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse figures of nothing, and of candidates that are not there."""
+        known = range(len(self.candidates))
+        if not self.figures or not all(f.members and all(m in known for m in f.members) for f in self.figures):
+            raise InvariantError("Expected figures of candidates of the request.")
+
+    def digest(self) -> str:
+        """A fingerprint of the question, for the ledger."""
+        told = repr([(figure.statistic, figure.members) for figure in self.figures]).encode()
+        return _digest("compare", (), self.rho, _fingerprint(self.candidates) + told)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +172,15 @@ class Curator(Protocol):
     def answer(self, request: Request) -> Answer:
         """Check the budget, write the spend, draw, in that order."""
         ...
+
+
+def _fingerprint(candidates: tuple[Candidate, ...]) -> bytes:
+    hashed = hashlib.sha256()
+    for candidate in candidates:
+        hashed.update(repr((candidate.clique, candidate.penalty, candidate.weight)).encode())
+        hashed.update(candidate.partition.groups.tobytes())
+        hashed.update(candidate.expected.tobytes())
+    return hashed.digest()
 
 
 def _digest(kind: str, clique: Clique, rho: Fraction, body: bytes) -> str:

@@ -40,31 +40,33 @@ class Opening(_Entry):
 
 
 class Hold(_Entry):
-    """A release sets its whole budget aside, before it reads the table."""
+    """A run sets its whole budget aside, before it reads the table."""
 
     kind: Literal["hold"] = "hold"
     run: str
     rho: Rational
     inputs: Digest
     """Of the run's record."""
+    quality_of: str | None = None
+    """The release whose quality is to be measured; None for a release itself."""
     at: datetime
 
 
 class Charge(_Entry):
-    """A release spends a part of what it holds, before it draws noise."""
+    """A run spends a part of what it holds, before it draws noise."""
 
     kind: Literal["charge"] = "charge"
     run: str
     step: Annotated[int, Field(ge=0)]
     """The number of the request within its run."""
-    mechanism: Literal["measure", "select"]
+    mechanism: Literal["measure", "select", "compare"]
     clique: tuple[str, ...]
     rho: Rational
     request: Digest
 
 
 class Close(_Entry):
-    """A release is over; what it held and did not spend is free again."""
+    """A run is over; what it held and did not spend is free again."""
 
     kind: Literal["close"] = "close"
     run: str

@@ -105,15 +105,21 @@ class StoredAccount:
             self._create(opening)
         self.check_terms(cap, unit)  # another may have opened it in between
 
-    def hold(self, run: str, rho: Fraction, inputs: str) -> None:
-        """Set a release's whole budget aside.
+    def hold(self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None) -> None:
+        """Set a run's whole budget aside.
+
+        Args:
+            run: The run.
+            rho: All that it may spend.
+            inputs: Digest of its record.
+            quality_of: The release whose quality it is to measure; None if it is a release itself.
 
         Raises:
             CapExceededError: If the account does not have it; nothing changes.
         """
         at = _now()
         self._append(lambda n, previous, nonce: Hold(
-            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, at=at
+            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of, at=at
         ))  # fmt: skip
 
     def charge(self, run: str, step: int, spend: Spend) -> None:

@@ -12,12 +12,13 @@ from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Openin
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One release's part of an account.
+    """One run's part of an account.
 
     Attributes:
         ledger: What it holds, and what it has spent of it.
         inputs: Digest of the run's record.
         manifest: Digest of what it published, if it did.
+        quality_of: The release whose quality it measures; None if it is a release itself.
     """
 
     run: str
@@ -26,6 +27,7 @@ class Part:
     opened_at: datetime
     closed_at: datetime | None = None
     manifest: str | None = None
+    quality_of: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -56,7 +58,7 @@ class Book:
         self.committed = Fraction(0)
         self.parts: dict[str, Part] = {}
         self.latest: str | None = None
-        """The run that was published last."""
+        """The release that was published last."""
 
     @property
     def left(self) -> Fraction:
@@ -95,7 +97,7 @@ class Book:
             before = self.parts.get(part.run)
             self.committed += part.committed - (before.committed if before else 0)
             self.parts[part.run] = part
-            if part.manifest is not None:
+            if part.manifest is not None and part.quality_of is None:
                 self.latest = part.run
 
     def _changed(self, entry: Entry) -> Part | None:
@@ -126,7 +128,7 @@ class Book:
             raise AccountError(f"Expected run {entry.run} to set its budget aside once.")
         if not 0 < entry.rho <= self.left:
             raise CapExceededError(self.opening.dataset, entry.rho, self.left, self.cap)
-        return Part(entry.run, Ledger(entry.rho), entry.inputs, entry.at)
+        return Part(entry.run, Ledger(entry.rho), entry.inputs, entry.at, quality_of=entry.quality_of)
 
     def _charged(self, entry: Charge) -> Part:
         part = self._open_part(entry.run)

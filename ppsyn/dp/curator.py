@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique
 from ppsyn.dp.ledger import Account, Spend
 from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
-from ppsyn.dp.scores import score, sensitivity
+from ppsyn.dp.scores import figure_of, score, sensitivity, together
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.partition.cells import Partition
-from ppsyn.requests import Candidate, Measured, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.requests import Candidate, CompareRequest, Measured, MeasureRequest, Request, Selected, SelectRequest
 
 
 class Counter(Protocol):
@@ -29,9 +31,9 @@ class TableCurator:
     """Answers requests about one private table, at most `max_rows` rows of which are one person's.
 
     Privacy:
-        Claims C1 to C5. Neighbours differ in the rows of one unit: `max_rows` rows
-        move a count vector by at most `max_rows` in L2 norm and a score by at most
-        `max_rows` times its sensitivity.
+        Claims C1 to C5 and C12. Neighbours differ in the rows of one unit: `max_rows`
+        rows move a count vector by at most `max_rows` in L2 norm, and a score, or a
+        figure of several, by at most `max_rows` times its sensitivity.
     """
 
     def __init__(self, counter: Counter, account: Account, max_rows: int = 1) -> None:
@@ -44,7 +46,7 @@ class TableCurator:
         """Show nothing of the table."""
         return "TableCurator()"
 
-    def answer(self, request: Request) -> Measured | Selected:
+    def answer(self, request: Request | CompareRequest) -> Measured | Selected:
         """Check the budget, write the spend, draw, in that order.
 
         Raises:
@@ -55,6 +57,8 @@ class TableCurator:
                 return self._measure(request)
             case SelectRequest():
                 return self._select(request)
+            case CompareRequest():
+                return self._compare(request)
 
     def _measure(self, request: MeasureRequest) -> Measured:
         counts = request.partition.sum_counts(_fitting(self._counter.counts(request.clique), request.partition))
@@ -68,6 +72,13 @@ class TableCurator:
         scores = self._scores(request.candidates)
         self._account.reserve(Spend("select", request.rho, request.digest()))
         return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
+
+    def _compare(self, request: CompareRequest) -> Measured:
+        scores = self._scores(request.candidates)
+        figures = np.array([figure_of(figure, scores) for figure in request.figures], np.int64)
+        move = together(self._max_rows * sensitivity(request.candidates), figures.size)
+        self._account.reserve(Spend("compare", request.rho, request.digest()))
+        return Measured(*add_discrete_gaussian(figures, request.rho, move))
 
     def _scores(self, candidates: Sequence[Candidate]) -> list[int]:
         """The score of every candidate, in their order, whatever the order in which marginals are counted."""

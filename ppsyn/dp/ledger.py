@@ -14,10 +14,10 @@ class Spend:
 
     Attributes:
         digest: Fingerprint of the request it paid for.
-        clique: What was measured; empty for a selection.
+        clique: What was measured; empty for a selection or a comparison.
     """
 
-    kind: Literal["measure", "select"]
+    kind: Literal["measure", "select", "compare"]
     rho: Fraction
     digest: str
     clique: Clique = ()

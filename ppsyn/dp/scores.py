@@ -1,11 +1,12 @@
-"""The selection score and the bound on how far one row can move it."""
+"""The score of a candidate, figures of several scores, and the bounds on how far one row can move them."""
 
 from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 
 from ppsyn.arrays import Ints
-from ppsyn.requests import GRID, Candidate
+from ppsyn.requests import GRID, Candidate, Figure
 
 
 def sensitivity(candidates: Sequence[Candidate]) -> int:
@@ -23,3 +24,20 @@ def score(candidate: Candidate, exact_counts: Ints) -> int:
     """
     groups = candidate.partition.sum_counts(exact_counts)
     return candidate.weight * int(np.abs(groups * GRID - candidate.expected).sum()) - candidate.penalty
+
+
+def figure_of(figure: Figure, scores: Sequence[int]) -> int:
+    """The mean of the figure's scores, rounded down, or the largest of them.
+
+    Privacy:
+        Claim C12. If every score moves by at most a whole number s, so does the
+        figure: the largest of numbers moves by no more than they do, and a mean
+        that moves by at most s still does so when rounded down.
+    """
+    members = [scores[member] for member in figure.members]
+    return max(members) if figure.statistic == "worst" else sum(members) // len(members)
+
+
+def together(move: int, figures: int) -> int:
+    """The L2 norm, rounded up, of so many figures that each move by at most `move` (claim C12)."""
+    return isqrt(figures * move * move - 1) + 1

@@ -1,6 +1,7 @@
 """Anyone's check of a release: its files, its chain, its arithmetic, and everything computed again from its answers."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,11 +13,10 @@ from ppsyn.checks import validate
 from ppsyn.discretize import domain_of
 from ppsyn.domain import Clique
 from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.audit import accounted_epsilon
 from ppsyn.dp.budget import rho_of
-from ppsyn.dp.ledger import Ledger
-from ppsyn.errors import BudgetExceededError, PPSynError
+from ppsyn.errors import PPSynError
 from ppsyn.packing import pack
+from ppsyn.quality.audit import check_page, check_quality
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -24,13 +24,15 @@ from ppsyn.releases.layout import (
     LEDGER_JSON,
     MANIFEST,
     MODEL,
+    QUALITY,
     REPORT,
     SEAL,
     SYNTHETIC,
     VALIDATION,
 )
 from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation, seal_of
-from ppsyn.releases.publish import file_digest, guarantee_of, span_of
+from ppsyn.releases.paid import Fault, check_chain, check_closed, check_spending, check_stored
+from ppsyn.releases.publish import file_digest, guarantee_of
 from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
@@ -39,11 +41,7 @@ from ppsyn.state import State
 from ppsyn.storage import Store
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
 from ppsyn.version import code_version
-from schemas.account import Close, Hold, from_bytes, hash_of
 from schemas.manifest import Manifest
-
-_ACCOUNTANT_SLACK = 1e-3
-"""dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,6 @@ class Finding:
 
     subject: str
     problem: str | None = None
-
-
-class _Fault(Exception):
-    """Something that does not hold."""
 
 
 def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Finding]:
@@ -88,6 +82,11 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     yield from _recomputed(store, manifest, entries)
     if account is not None:
         yield _checked("account", lambda: _check_account(account, manifest, digest, entries))
+    for key in filter(_is_about_quality, store.keys(QUALITY)):
+        if key.endswith(".json"):
+            yield _checked(key, lambda key=key: check_quality(store, manifest, digest, key, account))
+        else:
+            yield _checked(key, lambda key=key: check_page(store, key), hint=_hint(manifest))
 
 
 def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> Iterator[Finding]:
@@ -103,7 +102,7 @@ def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> I
 def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
     try:
         check()
-    except (_Fault, PPSynError) as error:
+    except (Fault, PPSynError) as error:
         return Finding(subject, f"{error}{hint}")
     except Exception as error:  # noqa: BLE001  # a forged file may make its reader fail in any way
         return Finding(subject, f"It cannot be read ({type(error).__name__}: {error}).{hint}")
@@ -126,66 +125,43 @@ def _hint(manifest: Manifest) -> str:
 def _check_seal(store: Store) -> None:
     digest = hashlib.sha256(store.get(MANIFEST)).hexdigest()
     if store.get(SEAL) != seal_of(digest):
-        raise _Fault(f"{MANIFEST} and {SEAL} do not belong together: one of them was changed.")
+        raise Fault(f"{MANIFEST} and {SEAL} do not belong together: one of them was changed.")
     read_manifest(store)
 
 
 def _names(store: Store, manifest: Manifest) -> list[str]:
-    return sorted({*FILES, *manifest.files, *store.keys()} - {MANIFEST, SEAL})
+    own = {*FILES, *manifest.files, *store.keys()} - {MANIFEST, SEAL}
+    return sorted(name for name in own if not _is_about_quality(name))
+
+
+def _is_about_quality(key: str) -> bool:
+    """Whether it was put there after the release, and is checked by itself."""
+    return re.fullmatch(rf"{QUALITY}/[A-Za-z0-9-]+\.(json|html)", key) is not None
 
 
 def _check_file(store: Store, manifest: Manifest, name: str) -> None:
     if name not in manifest.files:
-        raise _Fault("The manifest does not know this file.")
+        raise Fault("The manifest does not know this file.")
     if not store.has(name):
-        raise _Fault("The file is missing.")
+        raise Fault("The file is missing.")
     if file_digest(store, name) != manifest.files[name]:
-        raise _Fault("The file was changed after it was published.")
+        raise Fault("The file was changed after it was published.")
 
 
 def _check_chain(manifest: Manifest, entries: Sequence[bytes], as_json: bytes) -> None:
-    span, previous = manifest.account, manifest.account.before
-    for number, data in enumerate(entries, span.first):
-        entry = from_bytes(data)
-        if entry.number != number or entry.previous != previous:
-            raise _Fault(f"Entry {entry.number} of {LEDGER} does not follow the one before it.")
-        previous = hash_of(data)
-    if previous != span.head or span.first + len(entries) - 1 != span.last:
-        raise _Fault(f"{LEDGER} does not hold the entries that the manifest names.")
+    check_chain(manifest.account, entries, LEDGER)
     if entries_to_json(entries) != as_json:
-        raise _Fault(f"{LEDGER_JSON} does not say what {LEDGER} says.")
+        raise Fault(f"{LEDGER_JSON} does not say what {LEDGER} says.")
 
 
 def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
-    recorded = ledger_of(entries, manifest.run)
-    ledger = Ledger(recorded.total)
-    try:
-        for spend in recorded.spends:
-            ledger = ledger.debit(spend)
-    except BudgetExceededError:
-        raise _Fault("The run has spent more than it held.") from None
-    if ledger.total != rho_of(manifest.privacy):
-        raise _Fault("The run held another budget than its configuration names.")
-    if not any(
-        isinstance(e, Hold) and e.run == manifest.run and e.inputs == manifest.inputs for e in map(from_bytes, entries)
-    ):
-        raise _Fault("The run was paid for with other inputs.")
-    if not 0 <= manifest.account.left <= manifest.account.cap - ledger.total:
-        raise _Fault("The account cannot have left what the manifest says.")
-    if [charge.step for charge in charges_of(entries, manifest.run)] != list(range(len(ledger.spends))):
-        raise _Fault("The steps of the run are not charged one after the other.")
-    if manifest.guarantee != guarantee_of(ledger.spent, manifest.privacy):
-        raise _Fault("The guarantee does not follow from what was spent.")
-    _check_accountant(manifest, ledger)
-
-
-def _check_accountant(manifest: Manifest, ledger: Ledger) -> None:
-    epsilon, delta = manifest.guarantee.epsilon, manifest.guarantee.delta
-    if epsilon is None or delta is None:
-        return
-    certified = accounted_epsilon(ledger, delta)
-    if abs(certified - epsilon) > _ACCOUNTANT_SLACK * epsilon:
-        raise _Fault(f"dp-accounting finds epsilon {certified:.6g} where the manifest says {epsilon:.6g}.")
+    hold = check_spending(entries, manifest.run, manifest.account, manifest.guarantee)
+    if hold.rho != rho_of(manifest.privacy):
+        raise Fault("The run held another budget than its configuration names.")
+    if hold.inputs != manifest.inputs or hold.quality_of is not None:
+        raise Fault("The run was paid for with other inputs.")
+    if manifest.guarantee != guarantee_of(manifest.guarantee.rho, manifest.privacy):
+        raise Fault("The guarantee does not follow from what was spent.")
 
 
 def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State:
@@ -197,16 +173,16 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
     for step, (charge, answer) in enumerate(zip_longest(charges, answers)):
         request = next_request(state)
         if charge is None or answer is None or request is None:
-            raise _Fault(f"Step {step}: questions, charges and answers are not equally many.")
+            raise Fault(f"Step {step}: questions, charges and answers are not equally many.")
         if _told(request) != (charge.mechanism, charge.clique, charge.rho, charge.request):
-            raise _Fault(f"Step {step}: the loop asks something else than was charged.")
+            raise Fault(f"Step {step}: the loop asks something else than was charged.")
         if isinstance(answer, Measured) and answer.sigma != noise_scale(request.rho, max_rows):
-            raise _Fault(f"Step {step}: the noise is not what its charge buys.")
+            raise Fault(f"Step {step}: the noise is not what its charge buys.")
         state = absorb(state, request, answer)
     if state.stage != "done":
-        raise _Fault("The loop had more to ask.")
+        raise Fault("The loop had more to ask.")
     if not is_told_of(store.get(ANSWERS), ledger_of(entries, manifest.run).spends, answers, state.measurements):
-        raise _Fault(f"{ANSWERS} does not say what its answers are answers to.")
+        raise Fault(f"{ANSWERS} does not say what its answers are answers to.")
     return state
 
 
@@ -219,7 +195,7 @@ def _told(request: Request) -> tuple[str, Clique, Fraction, str]:
 
 def _check_model(store: Store, state: State) -> None:
     if pack(freeze(state, {})) != store.get(MODEL):
-        raise _Fault(f"{MODEL} is not what the answers imply.")
+        raise Fault(f"{MODEL} is not what the answers imply.")
 
 
 def _check_rows(store: Store, manifest: Manifest) -> None:
@@ -228,10 +204,10 @@ def _check_rows(store: Store, manifest: Manifest) -> None:
     with store.reader(SYNTHETIC) as file:
         for made, published in zip_longest(expected, read_rows(file)):
             if made is None or published is None or not _are_equal(made, published):
-                raise _Fault(f"{SYNTHETIC} is not what {MODEL} and the seed give.")
+                raise Fault(f"{SYNTHETIC} is not what {MODEL} and the seed give.")
             rows += len(published)
     if rows != manifest.rows:
-        raise _Fault(f"{SYNTHETIC} has another number of rows than the manifest says.")
+        raise Fault(f"{SYNTHETIC} has another number of rows than the manifest says.")
 
 
 def _are_equal(made: pd.DataFrame, published: pd.DataFrame) -> bool:
@@ -246,21 +222,15 @@ def _check_validation(store: Store, manifest: Manifest) -> None:
     with store.reader(SYNTHETIC) as file:
         found = validate(read_rows(file), manifest.table)
     if found != read_validation(store) or not found.success:
-        raise _Fault(f"{VALIDATION} does not say what the synthetic table is.")
+        raise Fault(f"{VALIDATION} does not say what the synthetic table is.")
 
 
 def _check_report(store: Store, manifest: Manifest) -> None:
     if make_report(store, manifest) != store.get(REPORT):
-        raise _Fault(f"{REPORT} is not what the other files tell.")
+        raise Fault(f"{REPORT} is not what the other files tell.")
 
 
 def _check_account(account: StoredAccount, manifest: Manifest, digest: str, entries: Sequence[bytes]) -> None:
     """The account itself, from its first entry: that it holds these entries, and closed the run with this manifest."""
-    stored = account.entries()
-    if stored[manifest.account.first : manifest.account.last + 1] != list(entries):
-        raise _Fault("The account holds other entries than the release.")
-    if span_of(stored[: manifest.account.last + 1], manifest.account.first) != manifest.account:
-        raise _Fault("The account had another cap, or another amount left, than the release says.")
-    closes = [e for e in map(from_bytes, stored) if isinstance(e, Close) and e.run == manifest.run]
-    if [close.manifest for close in closes] != [digest]:
-        raise _Fault("The account knows this run with another manifest.")
+    check_stored(account.entries(), manifest.account, entries)
+    check_closed(account.entries(), manifest.run, digest)

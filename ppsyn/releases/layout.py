@@ -4,6 +4,8 @@ MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 SYNTHETIC, ANSWERS, MODEL = "synthetic.parquet", "measurements.parquet", "model.npz"
 LEDGER, LEDGER_JSON = "ledger.parquet", "ledger.json"
 VALIDATION, REPORT = "validation.json", "report.html"
+QUALITY = "quality"
+"""The folder of what was measured after the release was published; its files are not the release's own."""
 FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION, REPORT)
 
 

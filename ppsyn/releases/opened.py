@@ -33,6 +33,18 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
     raise ConfigError(problem)
 
 
+def read_sealed(store: Store) -> tuple[Manifest, str]:
+    """As `read_manifest`, if the manifest is the one that was published.
+
+    Raises:
+        ConfigError: If there is none, or it was changed.
+    """
+    manifest, digest = read_manifest(store)
+    if _read(store, SEAL) != seal_of(digest):
+        raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
+    return manifest, digest
+
+
 def read_validation(store: Store) -> Validation:
     """The checks of the synthetic table, as published."""
     return Validation.model_validate_json(store.get(VALIDATION))
@@ -49,9 +61,7 @@ def open_release(store: Store) -> Synthesis:
     Raises:
         ConfigError: If there is none, or a file of it is damaged.
     """
-    manifest, digest = read_manifest(store)
-    if _read(store, SEAL) != seal_of(digest):
-        raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
+    manifest, _ = read_sealed(store)
     model, entries = (_read_whole(store, manifest, name) for name in (MODEL, LEDGER))
     try:
         return synthesis_from(manifest, model, unpack_entries(entries))

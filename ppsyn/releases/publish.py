@@ -81,7 +81,7 @@ def stage_records(run: Run) -> None:
     """Write what the table was made from, the report and the manifest into the staging folder."""
     folder, record = _staging(run), run.record
     answers = run.answers()
-    entries = _span(run.account.entries(), run.ref.run)
+    entries = entries_from(run.account.entries(), run.ref.run)
     spends = run.part.ledger.spends
     run.releases.put(f"{folder}/{ANSWERS}", pack_answers(spends, answers, run.state.measurements))
     run.releases.put(f"{folder}/{MODEL}", pack(freeze(run.state, {})))
@@ -176,7 +176,7 @@ def file_digest(store: Store, key: str) -> FileDigest:
     return FileDigest(sha256=hashed.hexdigest(), bytes=size)
 
 
-def _span(entries: Sequence[bytes], run: str) -> list[bytes]:
+def entries_from(entries: Sequence[bytes], run: str) -> list[bytes]:
     """The entries from the one that set the run's budget aside to its last charge, others' between them included."""
     own = [
         index

@@ -12,7 +12,6 @@ from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost
 from ppsyn.synthesis import Synthesis
 from ppsyn.synthesizer import Round
-from ppsyn.tally import tally
 from schemas.account import Charge, Entry, Hold
 from schemas.columns import ColumnSchema
 from schemas.manifest import Manifest
@@ -77,5 +76,10 @@ def measured_rounds(synthesis: Synthesis) -> list[tuple[Round, Measurement]]:
 def synthetic_counts(released: Released, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
     """Marginals of the synthetic table, scaled to the noisy number of rows."""
     synthesis, rows = released.synthesis, min(released.manifest.rows, MOST_ROWS)
-    counts = tally(synthesis.model.blocks(rows, released.manifest.generation.seed), synthesis.domain, cliques)
-    return {clique: sums.astype(np.float64) * (released.total / rows) for clique, sums in counts.items()}
+    domain = synthesis.domain
+    counts = {clique: np.zeros(domain.size(clique)) for clique in cliques}
+    for codes in synthesis.model.blocks(rows, released.manifest.generation.seed):
+        for clique, sums in counts.items():
+            cells = np.ravel_multi_index([codes[name] for name in clique], domain.shape(clique))
+            np.add(sums, np.bincount(cells, minlength=sums.size), out=sums)
+    return {clique: sums * (released.total / rows) for clique, sums in counts.items()}

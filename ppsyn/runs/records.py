@@ -16,7 +16,8 @@ from ppsyn.state import Plan
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesizer import make_plan
 from ppsyn.version import code_version
-from schemas.config import PrivacyConfig
+from schemas.config import PersonUnit, PrivacyConfig
+from schemas.quality import QualityRecord
 from schemas.release import ReleaseConfig
 from schemas.run import RunRecord, RunRef
 from schemas.table import TableSchema
@@ -83,6 +84,26 @@ def read_record(root: Store, run: str) -> RunRecord:
     raise RunError(problem)
 
 
+def dataset_of(root: Store, run: str) -> str:
+    """The dataset that a run, of a release or about its quality, is paid by.
+
+    Raises:
+        RunError: If there is no such run, or its record is damaged.
+    """
+    if has_record(root, run) or not root.has(quality_key(run)):
+        return read_record(root, run).dataset
+    try:
+        return QualityRecord.model_validate_json(root.get(quality_key(run))).dataset
+    except ValueError:
+        problem = f"The record of run {run} is damaged."
+    raise RunError(problem)
+
+
+def quality_key(run: str) -> str:
+    """Where the record of a run about the quality of a release is."""
+    return f"runs/{run}/quality.json"
+
+
 def _write_record(root: Store, record: RunRecord) -> None:
     """Write down the inputs of a new run."""
     if not root.create(_key(record.run), record.to_bytes()) and root.get(_key(record.run)) != record.to_bytes():
@@ -145,7 +166,7 @@ def _check_budget(config: ReleaseConfig) -> None:
         left = cap
     else:
         account = StoredAccount(open_store(place), config.dataset)
-        account.check_terms(cap, _unit(config.privacy))
+        account.check_terms(cap, unit_of(config.privacy.person))
         book = account.find()
         left, cap = (cap, cap) if book is None else (book.left, book.cap)
     if left is not None and cap is not None and asked > left:
@@ -176,7 +197,7 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
 def _hold(ref: RunRef, config: ReleaseConfig) -> None:
     account = StoredAccount(open_store(ref.root), ref.dataset)
     cap = config.account.cap
-    account.open(_cap(config), cap.delta if cap else config.privacy.delta, _unit(config.privacy))
+    account.open(_cap(config), cap.delta if cap else config.privacy.delta, unit_of(config.privacy.person))
     part = account.book.parts.get(ref.run)
     if part is None:
         account.hold(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
@@ -188,8 +209,9 @@ def _cap(config: ReleaseConfig) -> Fraction | None:
     return None if config.account.cap is None else rho_of(config.account.cap)
 
 
-def _unit(privacy: PrivacyConfig) -> str:
-    return "a row" if privacy.person is None else f"the person in {privacy.person.column!r}"
+def unit_of(person: PersonUnit | None) -> str:
+    """What an account protects."""
+    return "a row" if person is None else f"the person in {person.column!r}"
 
 
 def snapshot(ref: RunRef) -> None:

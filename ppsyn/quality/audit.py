@@ -1,0 +1,108 @@
+"""Anyone's check of figures about a release: what they were asked of, what they cost, and what follows from them."""
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ppsyn.discretize import domain_of
+from ppsyn.domain import Clique
+from ppsyn.dp.account import StoredAccount
+from ppsyn.dp.scores import sensitivity, together
+from ppsyn.quality.figures import figures_of, scaled_to
+from ppsyn.quality.page import render
+from ppsyn.quality.questions import cliques_of, compare_request, rows_request, shares_of
+from ppsyn.releases.counting import published_counts
+from ppsyn.releases.layout import QUALITY
+from ppsyn.releases.paid import Fault, check_chain, check_closed, check_spending, check_stored
+from ppsyn.releases.publish import guarantee_of
+from ppsyn.releases.tables import charges_of
+from ppsyn.requests import CompareRequest, Measured, noise_scale
+from ppsyn.storage import Store
+from schemas.account import Charge
+from schemas.manifest import Manifest
+from schemas.quality import Quality
+
+
+def check_quality(store: Store, manifest: Manifest, digest: str, key: str, account: StoredAccount | None) -> None:
+    """See that a file of figures belongs to the release, was paid for, and says what its answers imply.
+
+    Args:
+        store: The release's folder.
+        manifest: The release's manifest.
+        digest: Of the manifest.
+        key: The file.
+        account: The account it was paid from, for whoever may read it.
+
+    Raises:
+        Fault: If it does not.
+    """
+    data = store.get(key)
+    quality = Quality.model_validate_json(data)
+    entries = [entry.encode() for entry in quality.entries]
+    if quality.to_bytes() != data or key != f"{QUALITY}/{quality.asked.run}.json":
+        raise Fault("It is not written as figures are.")
+    _check_asked(manifest, digest, quality)
+    check_chain(quality.account, entries, key)
+    _check_cost(quality, entries)
+    _check_answers(store, manifest, quality, entries)
+    if account is not None:
+        check_stored(account.entries(), quality.account, entries)
+        check_closed(account.entries(), quality.asked.run, hashlib.sha256(data).hexdigest())
+
+
+def check_page(store: Store, key: str) -> None:
+    """See that a page says what the figures beside it say.
+
+    Raises:
+        Fault: If it does not.
+    """
+    figures = f"{key.removesuffix('.html')}.json"
+    if not store.has(figures):
+        raise Fault("There are no figures that it could be about.")
+    if render(Quality.model_validate_json(store.get(figures))) != store.get(key):
+        raise Fault("It is not what the figures tell.")
+
+
+def _check_asked(manifest: Manifest, digest: str, quality: Quality) -> None:
+    asked = quality.asked
+    if (asked.dataset, asked.release, asked.manifest) != (manifest.dataset, manifest.run, digest):
+        raise Fault("It is about another release.")
+    if asked.person != manifest.privacy.person:
+        raise Fault("It protects another unit than the release.")
+
+
+def _check_cost(quality: Quality, entries: Sequence[bytes]) -> None:
+    asked = quality.asked
+    hold = check_spending(entries, asked.run, quality.account, quality.guarantee)
+    if (hold.inputs, hold.quality_of, hold.rho) != (asked.digest(), asked.release, asked.rho):
+        raise Fault("It was paid for with other inputs.")
+    if quality.guarantee != guarantee_of(asked.rho, asked.privacy):
+        raise Fault("The guarantee does not follow from what was spent.")
+
+
+def _check_answers(store: Store, manifest: Manifest, quality: Quality, entries: Sequence[bytes]) -> None:
+    asked, rows = quality.asked, quality.rows
+    synthetic = published_counts(store, manifest, cliques_of(asked.sets))
+    first, second = shares_of(asked.rho, asked.sets)
+    counted = rows_request(domain_of(manifest.table), first)
+    compared = compare_request(asked.sets, synthetic, scaled_to(rows), second)
+    if [_told(charge) for charge in charges_of(entries, asked.run)] != [
+        ("measure", counted.clique, first, counted.digest()),
+        ("compare", (), second, compared.digest()),
+    ]:
+        raise Fault("Something else was charged than what is told.")
+    if (rows.sigma, quality.sigma) != (noise_scale(first, asked.max_rows), _compared_noise(compared, asked.max_rows)):
+        raise Fault("The noise is not what its charge buys.")
+    answer = Measured(np.array([figure.noisy for figure in quality.figures], np.int64), quality.sigma)
+    if figures_of(asked.sets, synthetic, rows, answer) != quality.figures:
+        raise Fault("The figures do not follow from the answers.")
+
+
+def _told(charge: Charge) -> tuple[str, Clique, Fraction, str]:
+    return charge.mechanism, charge.clique, charge.rho, charge.request
+
+
+def _compared_noise(request: CompareRequest, max_rows: int) -> float:
+    return noise_scale(request.rho, together(max_rows * sensitivity(request.candidates), len(request.figures)))

@@ -1,0 +1,152 @@
+"""Figures about a release, paid for: set aside, read the table, ask, close the account, publish."""
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from ppsyn.arrays import Ints
+from ppsyn.discretize import domain_of
+from ppsyn.domain import Clique
+from ppsyn.dp.account import RunAccount, StoredAccount
+from ppsyn.dp.book import Part
+from ppsyn.dp.curator import TableCurator
+from ppsyn.errors import AccountError, CapExceededError, ConfigError, InvariantError, StoreError
+from ppsyn.ingest import ingest
+from ppsyn.marginals import TableCounter
+from ppsyn.quality.figures import figures_of, rows_of, scaled_to
+from ppsyn.quality.page import render
+from ppsyn.quality.questions import compare_request, rows_request, shares_of
+from ppsyn.releases.layout import QUALITY
+from ppsyn.releases.publish import entries_from, guarantee_of, span_of
+from ppsyn.requests import CompareRequest, Measured, MeasureRequest
+from ppsyn.runs.records import private_folder, quality_key, unit_of
+from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.sources import check_source
+from ppsyn.storage import Store, open_store, prove, try_out
+from schemas.account import from_bytes
+from schemas.quality import Quality, QualityRecord
+from schemas.release import Source
+from schemas.run import RunRef
+from schemas.table import TableSchema
+
+
+def new_run(release: str) -> str:
+    """A name for a run that measures the quality of a release."""
+    return f"{release}-q{uuid4().hex[:6]}"
+
+
+def unanswered(account: StoredAccount, release: Store, run: str) -> list[Part]:
+    """Earlier runs about a release that hold or have spent something, and have left no figures in its folder."""
+    about = (part for part in account.book.parts.values() if part.quality_of == run and part.committed)
+    return [part for part in about if not release.has(f"{QUALITY}/{part.run}.json")]
+
+
+def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, release: Store) -> None:
+    """See that the figures can be had and kept, before anything is set aside. No row is read.
+
+    Raises:
+        PPSynError: If they cannot.
+    """
+    root = open_store(ref.root)
+    prove(root)
+    try_out(open_store(ref.private))
+    try_out(release)
+    account = StoredAccount(root, ref.dataset)
+    account.check_terms(None, unit_of(record.person))
+    part = account.book.parts.get(record.release)
+    if part is None or part.manifest != record.manifest:
+        raise ConfigError(
+            f"The account of {ref.dataset!r} in {root.place.url} does not know the release in {release.place.url}. "
+            "Name the store that it was paid from."
+        )
+    if record.rho > account.book.left:
+        raise CapExceededError(ref.dataset, record.rho, account.book.left, account.book.cap)
+    check_source(source, table, record.person)
+
+
+def measure(
+    ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, synthetic: Mapping[Clique, Ints]
+) -> Quality:
+    """Set the budget aside, ask, and close the account's part; what is not spent is free again.
+
+    Privacy:
+        Claims C1, C5, C9 and C12. Reads the private table, whose codes are in the private
+        store meanwhile. Both questions are charged before they are answered. If the
+        process is killed in between, the answer is lost and stays charged.
+
+    Args:
+        ref: The run and its stores.
+        record: What to measure.
+        source: The private table, as it is now.
+        table: The schema of the release.
+        synthetic: Counts of the published table.
+
+    Raises:
+        CapExceededError: If the account does not have the budget; no row was read.
+    """
+    root = open_store(ref.root)
+    account = StoredAccount(root, ref.dataset)
+    if not root.create(quality_key(ref.run), record.to_bytes()):
+        raise InvariantError("A run has the name of another.")
+    try:
+        account.hold(ref.run, record.rho, record.digest(), quality_of=record.release)
+    except AccountError:
+        root.delete(f"runs/{ref.run}")
+        raise
+    try:
+        quality = _asked(ref, record, source, table, synthetic)
+        account.close(ref.run, hashlib.sha256(quality.to_bytes()).hexdigest())
+    except BaseException:
+        with suppress(AccountError, StoreError):  # what went wrong before says more
+            account.close(ref.run, None)
+        raise
+    finally:
+        open_store(ref.private).delete(private_folder(ref.run))
+    return quality
+
+
+def _asked(
+    ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, synthetic: Mapping[Clique, Ints]
+) -> Quality:
+    private, folder = open_store(ref.private), private_folder(ref.run)
+    ingest(source, table, record.person, private, folder)
+    account = StoredAccount(open_store(ref.root), ref.dataset)
+    counter = TableCounter(open_snapshot(Shelf(private, folder), table), ref.runtime.marginals_mb)
+    curator = TableCurator(counter, RunAccount(account, ref.run), record.max_rows)
+    first, second = shares_of(record.rho, record.sets)
+    rows = rows_of(_answer(curator, rows_request(domain_of(table), first)))
+    answer = _answer(curator, compare_request(record.sets, synthetic, scaled_to(rows), second))
+    stored = account.entries()
+    entries = entries_from(stored, ref.run)
+    begin, end = (from_bytes(data).number for data in (entries[0], entries[-1]))
+    return Quality(
+        asked=record,
+        measured_at=datetime.now(UTC).replace(microsecond=0),
+        guarantee=guarantee_of(record.rho, record.privacy),
+        rows=rows,
+        sigma=answer.sigma,
+        figures=figures_of(record.sets, synthetic, rows, answer),
+        account=span_of(stored[: end + 1], begin),
+        entries=tuple(data.decode() for data in entries),
+    )
+
+
+def _answer(curator: TableCurator, request: MeasureRequest | CompareRequest) -> Measured:
+    answer = curator.answer(request)
+    if not isinstance(answer, Measured):
+        raise InvariantError("Expected numbers for an answer.")
+    return answer
+
+
+def publish(release: Store, quality: Quality) -> str:
+    """Put the figures into the release's folder, as JSON and as a page; returns the address of the JSON.
+
+    The files of the release itself stay as they are.
+    """
+    key = f"{QUALITY}/{quality.asked.run}"
+    release.put(f"{key}.html", render(quality))
+    if not release.create(f"{key}.json", quality.to_bytes()):
+        raise InvariantError("Figures have the name of others.")
+    return release.url(f"{key}.json")
