@@ -115,7 +115,7 @@ class Summary:
         cost = f"rho {float(guarantee.rho):.6g}"
         if guarantee.epsilon is not None:
             cost = f"epsilon {guarantee.epsilon:.4g} at delta {guarantee.delta:g} ({cost})"
-        folder = _seen_from_here(self.url)
+        folder = seen_from_here(self.url)
         return "\n".join(
             (
                 f"released  {folder}",
@@ -128,7 +128,7 @@ class Summary:
         )
 
 
-def _seen_from_here(url: str) -> str:
+def seen_from_here(url: str) -> str:
     """A path below the current folder, told the short way."""
     path = Path(url)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else url

@@ -10,7 +10,7 @@ from ppsyn.dp.account import StoredAccount, datasets
 from ppsyn.dp.book import Book, Part
 from ppsyn.dp.budget import epsilon_from, rho_from
 from ppsyn.errors import AccountError
-from ppsyn.runs.records import private_folder, read_record
+from ppsyn.runs.records import dataset_of, private_folder
 from ppsyn.storage import Store
 
 
@@ -37,6 +37,7 @@ class Statement:
             "releases": [
                 {
                     "run": part.run,
+                    "quality_of": part.quality_of,
                     "state": state_of(part),
                     "held": _amount(part.ledger.total, self._epsilon(part.ledger.total)),
                     "spent": _amount(part.ledger.spent, self._epsilon(part.ledger.spent)),
@@ -60,12 +61,13 @@ class Statement:
         totals.add_row("left", *self._told(book.left))
         console.print(totals)
         parts = Table(box=None, pad_edge=False)
-        for name in ("release", "state"):
+        for name in ("run", "state"):
             parts.add_column(name, no_wrap=True)
         for name in ("spends", "rho", "epsilon"):
             parts.add_column(name, justify="right")
         for part in book.parts.values():
-            parts.add_row(part.run, state_of(part), str(len(part.ledger.spends)), *self._told(part.ledger.spent))
+            state = "quality" if part.quality_of and part.manifest else state_of(part)
+            parts.add_row(part.run, state, str(len(part.ledger.spends)), *self._told(part.ledger.spent))
         if book.parts:
             console.print()
             console.print(parts)
@@ -119,7 +121,7 @@ def give_up(store: Store, private: Store, run: str) -> str:
         RunError: If there is no such run.
         AccountError: If it is closed already.
     """
-    dataset = read_record(store, run).dataset
+    dataset = dataset_of(store, run)
     account = StoredAccount(store, dataset)
     part = account.book.parts.get(run)
     private.delete(private_folder(run))

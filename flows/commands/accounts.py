@@ -15,7 +15,7 @@ from flows.commands.telling import JSON_OPTION, confirm, print_json, told
 @JSON_OPTION
 @told
 def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> None:
-    """Show the account of DATASET: its cap, what is spent, what is left, and each release's part.
+    """Show the account of DATASET: its cap, what is spent, what is left, and each run's part.
 
     \b
     Examples:

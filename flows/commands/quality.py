@@ -1,0 +1,81 @@
+"""The commands that compare a release with its private table."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flows.commands.places import F, open_place, store_options
+from flows.commands.telling import JSON_OPTION, print_json, told
+
+if TYPE_CHECKING:
+    from flows.originals import Original
+    from ppsyn.storage import Store
+
+
+def _original_options(function: F) -> F:
+    """Which release, and where its private table is."""
+    for option in (
+        click.option("--private", help="Where private things are kept, if not in the store; without FILE."),
+        store_options,
+        click.argument("file", required=False, type=click.Path(dir_okay=False)),
+        click.argument("release", metavar="RELEASE"),
+    ):
+        function = option(function)
+    return function
+
+
+def _opened(release: str, file: str | None, private: str | None, store: str, **place: Any) -> "tuple[Store, Original]":
+    """The release, and the table that it was made from."""
+    from flows.originals import original_of
+    from ppsyn.releases.opened import read_sealed
+
+    folder = open_place(release, **place)
+    kept = None if file is not None else open_place(store, **place)
+    hidden = None if file is not None or private is None else open_place(private, **place)
+    return folder, original_of(read_sealed(folder)[0], file, kept, hidden)
+
+
+@click.command()
+@click.option("--rho", type=float, help="What to spend of the dataset's account, as zCDP.")
+@click.option("--epsilon", type=float, help="The same as an epsilon, at the account's delta.")
+@click.option(
+    "--marginal", "marginals", multiple=True, metavar="NAME,NAME",
+    help="One more figure, about a marginal of its own; may be repeated.",
+)  # fmt: skip
+@_original_options
+@JSON_OPTION
+@told
+def quality(
+    rho: float | None, epsilon: float | None, marginals: tuple[str, ...], as_json: bool, release: str, **place: Any
+) -> None:
+    """Publish noisy figures of how good RELEASE is, paid for by its dataset's account.
+
+    The private table is compared with the synthetic one, marginal by marginal, and figures of the whole are
+    published with error bars in RELEASE/quality. FILE is the release file, which says where the private table
+    is; without it, it is where the release's own run found it, by its record in the store. What is asked for
+    is charged before it is drawn. A call that is killed has to be paid for again.
+
+    \b
+    Examples:
+      ppsyn quality out/releases/adult/RUN --rho 0.001
+      ppsyn quality out/releases/adult/RUN --epsilon 0.1 --marginal age,income --marginal sex
+      ppsyn quality s3://public/releases/adult/RUN release.yaml --rho 0.001 --json
+    """
+    from flows.quality import earlier, measure
+    from ppsyn.errors import StoreError
+    from ppsyn.quality.run import publish
+
+    folder, original = _opened(release, **place)
+    for sentence in earlier(folder, original):
+        click.echo(sentence, err=True)
+    named = [[name.strip() for name in text.split(",")] for text in marginals]
+    found = measure(folder, original, rho, epsilon, named)
+    try:
+        url = publish(folder, found.quality)
+    except StoreError:
+        click.echo(found.quality.to_bytes(), nl=False)  # they are paid for
+        raise
+    if as_json:
+        print_json({"figures": url, **found.quality.model_dump(mode="json", exclude={"entries"})})
+    else:
+        click.echo(found.as_text(url, release))
