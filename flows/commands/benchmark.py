@@ -101,3 +101,24 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
             click.echo("What is done is kept. To go on, give the same command.", err=True)
             raise KeyboardInterrupt from None
     return None
+
+
+@benchmark.command()
+@click.option("--rows", type=click.IntRange(min=3000), default=10_000_000, show_default=True, help="Of the table.")
+@click.option("--out", default="out/scale", show_default=True, help="The folder of results, and of what is measured.")
+@told
+def scale(rows: int, out: str) -> None:
+    """Measure what tables that outgrow memory cost: counting, a whole release, generation.
+
+    The table is made up. Ratios are of one run; what was wanted and missed is told, and costs nothing
+    but where two ways to count differ, which exits with 1. Figures are in OUT/scale.json.
+
+    \b
+    Example:
+      ppsyn benchmark scale --rows 1000000
+    """
+    from flows.scale import measure
+
+    Path(out).mkdir(parents=True, exist_ok=True)
+    if not measure(rows, Path(out)):
+        raise SystemExit(1)
