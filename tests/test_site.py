@@ -113,6 +113,8 @@ def test_the_notebook_is_kept_without_results_and_shown_with_them(site: Path) ->
 def test_what_the_site_cannot_vouch_for_is_an_error(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", docs)
+    for name in ("README.md", "CHANGELOG.md", "ppsyn", "deployments", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
     (docs / "forgotten.md").write_text("# A page that nothing leads to\n", encoding="utf-8")
     with (docs / "report.md").open("a", encoding="utf-8") as page:
         page.write("\n[a](schema.md#no-such-heading) [b](no-such-page.md)\n")
