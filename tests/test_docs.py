@@ -19,6 +19,8 @@ from schemas.table import TableSchema
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("ppsyn/*.md"), *ROOT.glob("examples/*/*.md")])
 
+FOLDERS = ("deployments", "docs", "examples", "flows", "ppsyn", "schemas", "tasks", "tests")
+
 
 def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
@@ -81,6 +83,12 @@ def test_the_commands_for_the_figures_can_be_given() -> None:
 def test_commands_on_the_pages_exist(path: Path) -> None:
     told = re.findall(r"(?:^    |`)ppsyn ([a-z]+)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(told) <= set(main.commands)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_the_pages_name_exist(path: Path) -> None:
+    told = re.findall(rf"`((?:{'|'.join(FOLDERS)})/[a-z0-9_./-]+)`", path.read_text(encoding="utf-8"))
+    assert [name for name in told if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
