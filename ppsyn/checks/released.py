@@ -18,6 +18,9 @@ from schemas.columns.intervals import Axis
 from schemas.table import TableSchema
 from schemas.validation import Validation, ValidationResult
 
+_LONG = 1_000
+"""A list of more values is checked here, and Great Expectations is told of each value whether it is listed."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Check:
@@ -71,6 +74,9 @@ def _checks(schema: TableSchema) -> list[_Check]:
 
 
 def _domain(column: ColumnSchema) -> _Check:
+    if _is_long(column):  # Great Expectations copies the list over and over
+        run = Expectation("expect_column_values_to_be_in_set", column.name, {"value_set": [True]})
+        return _Check("values", run, {"value_set": f"the {column.value_count:,} values of the schema"})
     if isinstance(column, CategoricalColumn | BooleanColumn):
         return _one_of("values", column.name, [*column.labels])
     # Great Expectations takes bounds as doubles: those it cannot have exactly are moved outwards.
@@ -103,11 +109,19 @@ def _views(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.DataFrame]:
     """What each sort of check looks at."""
     block = block.reset_index(drop=True)
     dtypes = {name: [str(block[name].dtype)] for name in _present(block, schema)}
-    values = {
-        name: block[name] if isinstance(column, CategoricalColumn | BooleanColumn) else _positions(block[name], column)
-        for name, column in _present(block, schema).items()
-    }
+    values = {name: _seen(block[name], column) for name, column in _present(block, schema).items()}
     return {"columns": block.iloc[:0], "dtype": pd.DataFrame(dtypes), "nulls": block, "values": pd.DataFrame(values)}
+
+
+def _is_long(column: ColumnSchema) -> bool:
+    return isinstance(column, CategoricalColumn) and column.value_count > _LONG
+
+
+def _seen(raw: Raw, column: ColumnSchema) -> "Raw | Axis":
+    """A column as its check of values sees it."""
+    if isinstance(column, CategoricalColumn) and _is_long(column):
+        return raw.isin(column.labels) | raw.isna()  # nulls have a check of their own
+    return raw if isinstance(column, CategoricalColumn | BooleanColumn) else _positions(raw, column)
 
 
 def _present(block: pd.DataFrame, schema: TableSchema) -> dict[str, ColumnSchema]:

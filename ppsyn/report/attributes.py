@@ -58,14 +58,16 @@ def bars_of(released: Released, measurement: Measurement, synthetic: Floats) -> 
     """The groups of a measurement, in order of their first cell."""
     partition, columns = measurement.partition, released.columns
     sums = partition.sum_expected(synthetic)
+    by_group = np.argsort(partition.groups, kind="stable").astype(np.int32)
+    ends = np.cumsum(np.bincount(partition.groups, minlength=partition.count))
     return [
         Bar(
-            label=name_group(columns, measurement.clique, np.flatnonzero(partition.groups == group).astype(np.int32)),
+            label=name_group(columns, measurement.clique, cells),
             measured=float(measurement.noisy_counts[group]),
             deviation=measurement.sigma,
             synthetic=float(sums[group]),
         )
-        for group in range(partition.count)
+        for group, cells in enumerate(np.split(by_group, ends[:-1]))
     ]
 
 

@@ -27,14 +27,14 @@ def name_codes(column: ColumnSchema, codes: Sequence[int]) -> str:
 
 def _pieces(column: ColumnSchema, codes: Sequence[int]) -> list[str]:
     if not column.is_ordered:
-        return _listed([_value(column, code, code) for code in codes], "more")
-    return _listed([_value(column, first, last) for first, last in _runs(codes)], "more ranges")
+        return _listed(column, [(code, code) for code in codes], "more")
+    return _listed(column, _runs(codes), "more ranges")
 
 
-def _listed(pieces: list[str], rest: str) -> list[str]:
-    if len(pieces) <= _LISTED:
-        return pieces
-    return [*pieces[: _LISTED - 1], f"{len(pieces) - _LISTED + 1} {rest}"]
+def _listed(column: ColumnSchema, ranges: Sequence[tuple[int, int]], rest: str) -> list[str]:
+    shown = ranges if len(ranges) <= _LISTED else ranges[: _LISTED - 1]
+    pieces = [_value(column, first, last) for first, last in shown]
+    return pieces if shown is ranges else [*pieces, f"{len(ranges) - len(shown)} {rest}"]
 
 
 def _runs(codes: Sequence[int]) -> list[tuple[int, int]]:
@@ -50,10 +50,13 @@ def _runs(codes: Sequence[int]) -> list[tuple[int, int]]:
 
 def _value(column: ColumnSchema, first: int, last: int) -> str:
     if isinstance(column, CategoricalColumn | BooleanColumn):
-        texts = [str(label).lower() if isinstance(label, bool) else str(label) for label in column.labels]
-        return _range(texts[first], texts[last])
+        return _range(*(_label(column.labels[code]) for code in (first, last)))
     start, end = column.intervals.starts[first].item(), column.intervals.ends[last].item()
     return _range(_position(column, start), _position(column, end))
+
+
+def _label(label: str | int) -> str:
+    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def _range(first: str, last: str) -> str:

@@ -122,3 +122,28 @@ def test_bounds_that_no_double_holds_are_not_missed_by_much() -> None:
     schema = TableSchema.model_validate({"name": "t", "columns": [column]})
     for value, success in ((2**62 + 1, True), (-(2**62) - 1, True), (2**62 + 2**12, False), (-(2**62) - 2**12, False)):
         assert validate(iter([pd.DataFrame({"a": [value]})]), schema).success == success
+
+
+LONG = TableSchema.model_validate(
+    {
+        "name": "t",
+        "columns": [
+            {"name": "zip", "kind": "categorical", "values": [f"z{i}" for i in range(2_000)], "nullable": True},
+            {"name": "code", "kind": "categorical", "values": list(range(0, 4_000, 2)), "outside": "refuse"},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("dtype", ["str", "category"])
+def test_long_lists_of_values_are_held_against_without_being_repeated(dtype: str) -> None:
+    codes = {"zip": np.array([0, 2_000, 1_999], np.int32), "code": np.array([0, 1, 9], np.int32)}
+    frame = decode(codes, LONG, rng_of(0))
+    typed = frame.astype({"zip": dtype})
+    assert failed(validate(iter([frame]), LONG)) == set()
+    for name, value in (("zip", "z2000"), ("code", 3)):
+        spoiled = frame.copy()
+        spoiled[name] = pd.Series([value, *frame[name][1:]], dtype=frame[name].dtype)
+        assert failed(validate(iter([frame, spoiled]), LONG)) == {(name, "values")}
+    assert ("zip", "values") not in failed(validate(iter([typed]), LONG))
+    assert len(validate(iter([frame]), LONG).model_dump_json()) < 3_000
