@@ -4,6 +4,7 @@ import click
 
 from flows.commands.accounts import abandon, budget
 from flows.commands.benchmark import benchmark
+from flows.commands.plan import plan
 from flows.commands.quality import quality
 from flows.commands.release import release
 from flows.commands.releases import audit, regenerate
@@ -22,6 +23,7 @@ def main() -> None:
     \b
     Examples:
       ppsyn schema draft people.parquet --out people.yaml
+      ppsyn plan examples/adult/release.yaml
       ppsyn release examples/adult/release.yaml
       ppsyn release adult.yaml --set privacy.epsilon=0.5
       ppsyn budget adult
@@ -32,5 +34,5 @@ def main() -> None:
     """
 
 
-for _command in (schema, release, budget, abandon, audit, regenerate, quality, benchmark):
+for _command in (schema, plan, release, budget, abandon, audit, regenerate, quality, benchmark):
     main.add_command(_command)

@@ -43,7 +43,7 @@ class Pace:
     def told(self) -> str:
         """About how long, in words; nothing while too little was seen, and once the budget is spent."""
         seconds = self.seconds_left()
-        return "" if seconds is None or self._seen[-1][1] == 1 else f"about {_duration(seconds)} left"
+        return "" if seconds is None or self._seen[-1][1] == 1 else f"about {duration(seconds)} left"
 
 
 def share_of(state: State) -> float:
@@ -69,7 +69,7 @@ def last_round(state: State) -> str:
     return f"round {len(state.rounds)}: {marginal}, {share_of(state):.0%} of the budget spent"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Rounded as roughly as it is known."""
     if seconds < 55:
         return f"{max(5, 5 * round(seconds / 5))} s"

@@ -69,10 +69,7 @@ class StoredAccount:
         """
         book = self.find()
         if book is None and cap is None:
-            raise AccountError(
-                f"There is no account of {self._dataset!r} yet. Give account.cap: what all releases of it may "
-                "spend together."
-            )
+            raise unopened(self._dataset)
         if book is not None and book.opening.unit != unit:
             raise AccountError(
                 f"The account of {self._dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
@@ -258,6 +255,13 @@ class RunAccount:
         """Charge the next step, or raise and charge nothing."""
         self._account.charge(self._run, self._steps if self._step is None else self._step(), spend)
         self._steps += 1
+
+
+def unopened(dataset: str) -> AccountError:
+    """The error of a release that would have to open an account and names no cap."""
+    return AccountError(
+        f"There is no account of {dataset!r} yet. Give account.cap: what all releases of it may spend together."
+    )
 
 
 def datasets(store: Store) -> list[str]:

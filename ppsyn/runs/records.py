@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ppsyn.discretize import domain_of
-from ppsyn.dp.account import StoredAccount
+from ppsyn.dp.account import StoredAccount, unopened
 from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
 from ppsyn.ingest import ingest, is_ingested, source_matches
@@ -160,16 +160,27 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> None:
     check_source(config.source, table, config.privacy.person)
 
 
-def _check_budget(config: ReleaseConfig) -> None:
-    place, asked, cap = config.stores.root, rho_of(config.privacy), _cap(config)
-    if place.is_local and not Path(place.url).is_dir():
-        left = cap
-    else:
+def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
+    """What the account has left, and its cap; of one that is not open yet, what the release file says.
+
+    Raises:
+        AccountError: If there is neither account nor cap, or the account has another cap or unit than the release.
+    """
+    place, cap = config.stores.root, _cap(config)
+    if not place.is_local or Path(place.url).is_dir():
         account = StoredAccount(open_store(place), config.dataset)
         account.check_terms(cap, unit_of(config.privacy.person))
         book = account.find()
-        left, cap = (cap, cap) if book is None else (book.left, book.cap)
-    if left is not None and cap is not None and asked > left:
+        if book is not None:
+            return book.left, book.cap
+    if cap is None:
+        raise unopened(config.dataset)
+    return cap, cap
+
+
+def _check_budget(config: ReleaseConfig) -> None:
+    asked, (left, cap) = rho_of(config.privacy), balance(config)
+    if asked > left:
         raise CapExceededError(config.dataset, asked, left, cap)
 
 

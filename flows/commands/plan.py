@@ -1,0 +1,34 @@
+"""The command that tells what a release would do."""
+
+import click
+
+from flows.commands.telling import JSON_OPTION, print_json, told
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
+@click.option(
+    "--rows", type=click.IntRange(min=1), help="Rows to assume; the true number is private. By default 50000."
+)
+@JSON_OPTION
+@told
+def plan(file: str, settings: tuple[str, ...], rows: int | None, as_json: bool) -> None:
+    """Tell what a release as FILE says would do, from public facts alone.
+
+    Columns, workload, model, budget, time, and the errors to expect at this epsilon and at others. No
+    row is read, nothing is written or spent. What `ppsyn release` would refuse is refused.
+
+    \b
+    Examples:
+      ppsyn plan adult.yaml
+      ppsyn plan adult.yaml --rows 1000000 --set privacy.epsilon=0.5
+    """
+    from flows.forecasts import outlook
+    from flows.inputs import read_inputs
+
+    found = outlook(*read_inputs(file, settings), rows)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        found.print()

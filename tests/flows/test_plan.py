@@ -1,0 +1,98 @@
+"""What a release would do, told before it does anything."""
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from private_tables import CANARY
+from small_release import DATASET, write_release
+
+from flows.cli import main
+from flows.exits import Exit
+from flows.inputs import read_inputs
+from ppsyn.dp.account import StoredAccount
+from ppsyn.dp.budget import rho_from
+from ppsyn.errors import PPSynError
+from ppsyn.runs.records import check_possible
+from ppsyn.storage import open_store
+from schemas.places import Place
+
+
+def ppsyn(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A release file whose table has a header, and rows that nobody can read."""
+    made = write_release(tmp_path)
+    (tmp_path / "table.csv").write_bytes(f'age,job,member,joined\n"{CANARY}\n'.encode() + b"\xff\xfe,,,,,,\n")
+    return made
+
+
+def test_a_plan_reads_no_row_and_writes_nothing(file: Path) -> None:
+    before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
+    result = ppsyn("plan", str(file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()} == before
+    assert CANARY not in result.output
+    for told in ("rows      50000 assumed", "age ", "workload  6 marginals", "model ", "budget ", "time ", "4 *"):
+        assert told in result.stdout
+
+
+def test_the_plan_as_json_says_what_the_text_says(file: Path) -> None:
+    text = ppsyn("plan", str(file), "--rows", "400").stdout
+    found = json.loads(ppsyn("plan", str(file), "--rows", "400", "--json").stdout)
+    assert found["rows_assumed"] == 400
+    for column in found["columns"]:
+        assert re.search(rf"^{column['name']} .+ {column['sigma']:.1f} +{column['error']:.2%}$", text, re.MULTILINE)
+    for other in found["expected"]:
+        line = rf"^ *{other['epsilon']:.4g}( \*)? +{other['one_way_error']:.2%} +{other['workload_error']:.1%} "
+        assert re.search(line, text, re.MULTILINE)
+    spent = sum(stage["rho"] for stage in found["one_way"]) + found["rounds"]["rho"]
+    assert spent == pytest.approx(found["rho"])
+
+
+def test_the_account_is_told_before_and_after_it_is_opened(file: Path) -> None:
+    cap = rho_from(10, 1e-6)
+    before = json.loads(ppsyn("plan", str(file), "--json").stdout)
+    assert before["account"] == {"left": float(cap), "cap": float(cap)}
+    account = StoredAccount(open_store(Place(url=str(file.parent / "out"))), DATASET)
+    account.open(cap, 1e-6, "a row")
+    account.hold("20260102-030405-9f8e7d6c", cap * Fraction(9, 10), "0" * 64)
+    again = ppsyn("plan", str(file), "--set", "privacy.epsilon=0.5")
+    assert f"rho {float(cap / 10):.6g} left of {float(cap):.6g}" in again.stdout
+    assert re.search(r"^ +5 +\S+ +\S+ +too little$", again.stdout, re.MULTILINE)
+
+
+def test_a_budget_without_delta_is_told_in_rho(file: Path) -> None:
+    result = ppsyn("plan", str(file), "--set", "privacy={rho: 0.1}", "--set", "account.cap={rho: 1}")
+    assert result.exit_code == 0
+    assert re.search(r"^ +rho +one-way error", result.stdout, re.MULTILINE)
+    assert "0.1 *" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["privacy.epsilon=11"],
+        ["privacy.epsilon=-1"],
+        ["algorithm.model_mb=0.0001"],
+        ["workload.cliques=[[nobody]]", "workload.degree=null"],
+        ["privacy.person={column: job, max_rows: 2}"],
+        ["source.path=elsewhere.csv"],
+        ["schema=nowhere.yaml"],
+        ["account.cap=null"],
+    ],
+    ids=" ".join,
+)
+def test_what_a_release_would_refuse_is_refused_in_the_same_words(file: Path, settings: list[str]) -> None:
+    with pytest.raises(PPSynError) as caught:
+        check_possible(*read_inputs(str(file), tuple(settings)))
+    result = ppsyn("plan", str(file), *(part for setting in settings for part in ("--set", setting)))
+    assert isinstance(result.exception, SystemExit)
+    assert (result.stdout, result.stderr.strip()) == ("", str(caught.value).strip())
+    assert result.exit_code in (Exit.MISTAKE, Exit.BUDGET)
