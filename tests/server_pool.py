@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from subprocess import SubprocessError
 from threading import Thread
 
 from servers import PostgreSQL, PrefectServer, SeaweedFS, postgresql, prefect_server, seaweedfs
@@ -74,5 +75,5 @@ def _serve(listener: Listener, folder: Path) -> None:
                     if name not in running:
                         running[name] = stack.enter_context(_STARTS[name](folder / name))
                     link.send(running[name])
-                except RuntimeError as error:
-                    link.send(error)
+                except (RuntimeError, OSError, SubprocessError) as error:  # or whoever asks would wait for ever
+                    link.send(RuntimeError(f"{name} did not start: {error}"))
