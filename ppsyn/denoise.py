@@ -6,6 +6,7 @@ import numpy as np
 from scipy import fft
 
 from ppsyn.arrays import Floats, Ints
+from ppsyn.partition.contrasts import Axes, interactions
 
 _LEAST_KEPT = 0.1
 """However little of a surprise is kept, the estimate is not taken for more certain than this says."""
@@ -29,10 +30,29 @@ def denoise(noisy_counts: Ints, expected: Floats, sigma: float) -> tuple[Floats,
         energy = float(band @ band)
         noise = sigma**2 * max(0, band.size - 2)
         coefficients[start:end] = band * max(0.0, 1 - noise / energy) if energy > 0 else 0.0
+    shrunk = np.asarray(fft.idct(coefficients, norm="ortho"))
+    return expected + shrunk, _deviation(surprise, shrunk, sigma)
+
+
+def denoise_contrasts(surprise: Floats, axes: Axes, sigma: float) -> tuple[Floats, float]:
+    """An estimate of the true contrasts with less error than the noisy ones, and its standard deviation.
+
+    What each set of axes tells beyond its subsets is shrunk by itself, by the positive-part
+    James-Stein factor: attributes depend on each other in pairs more often than in threes.
+    """
+    shrunk = np.zeros_like(surprise)
+    for part, dimension in interactions(surprise, axes):
+        energy = float(part @ part)
+        if energy > 0:
+            shrunk += part * max(0.0, 1 - sigma**2 * max(0, dimension - 2) / energy)
+    return shrunk, _deviation(surprise, shrunk, sigma)
+
+
+def _deviation(surprise: Floats, shrunk: Floats, sigma: float) -> float:
+    """The standard deviation of a shrunk normal mean: the variance falls as what is kept of the surprise does."""
     size = float(np.linalg.norm(surprise))
-    kept = float(np.linalg.norm(coefficients)) / size if size > 0 else 0.0
-    deviation = sigma * math.sqrt(min(1.0, max(_LEAST_KEPT, kept)))
-    return expected + np.asarray(fft.idct(coefficients, norm="ortho")), deviation
+    kept = float(np.linalg.norm(shrunk)) / size if size > 0 else 0.0
+    return sigma * math.sqrt(min(1.0, max(_LEAST_KEPT, kept)))
 
 
 def _bands(size: int) -> list[tuple[int, int]]:

@@ -45,6 +45,7 @@ class Fitted:
 class _Measurement(FrozenModel):
     clique: tuple[str, ...]
     groups: int
+    axes: tuple[int, ...]
     sigma: float
 
 
@@ -86,10 +87,18 @@ def pack(fitted: Fitted) -> bytes:
     document = _Document(
         folded=tuple(_Folded(attribute=name, groups=f.groups.count) for name, f in model.fold.folded.items()),
         measurements=tuple(
-            _Measurement(clique=m.clique, groups=m.partition.count, sigma=m.sigma) for m in fitted.measurements
+            _Measurement(clique=m.clique, groups=m.partition.count, axes=m.partition.axes, sigma=m.sigma)
+            for m in fitted.measurements
         ),
         evidence=tuple(
-            _Evidence(clique=e.clique, groups=e.partition.count, sigma=e.sigma, of=of, deviation=e.deviation)
+            _Evidence(
+                clique=e.clique,
+                groups=e.partition.count,
+                axes=e.partition.axes,
+                sigma=e.sigma,
+                of=of,
+                deviation=e.deviation,
+            )
             for e, of in zip(fitted.evidence, sources, strict=True)
         ),
         rounds=tuple(
@@ -180,9 +189,8 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
 
 
 def _measurement(told: _Measurement, groups: NDArray[np.generic], counts: NDArray[np.generic]) -> Measurement:
-    return Measurement(
-        told.clique, Partition(groups.astype(np.int32), told.groups), counts.astype(np.int64), told.sigma
-    )
+    partition = Partition(groups.astype(np.int32), told.groups, told.axes)
+    return Measurement(told.clique, partition, counts.astype(np.int64), told.sigma)
 
 
 def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
@@ -215,7 +223,7 @@ def _is_of(evidence: _Evidence, measurements: Sequence[_Measurement]) -> bool:
     if evidence.of is None or not 0 <= evidence.of < len(measurements):
         return False
     source = measurements[evidence.of]
-    return (source.clique, source.groups) == (evidence.clique, evidence.groups)
+    return (source.clique, source.groups, source.axes) == (evidence.clique, evidence.groups, evidence.axes)
 
 
 def pack_arrays(arrays: Arrays) -> bytes:

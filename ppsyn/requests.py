@@ -16,6 +16,7 @@ from ppsyn.arrays import Floats, Ints
 from ppsyn.domain import Clique
 from ppsyn.errors import InvariantError
 from ppsyn.partition.cells import Partition
+from ppsyn.partition.contrasts import contrast_sensitivity
 
 GRID_BITS = 10
 """Scores are whole multiples of 2**-GRID_BITS rows, so that they are exact (claim C2)."""
@@ -56,15 +57,20 @@ def to_grid(rows: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasureRequest:
-    """Ask for the noisy group counts of one marginal."""
+    """Ask for the noisy group counts of one marginal, or for noisy contrasts of them where they form a grid."""
 
     clique: Clique
     partition: Partition
     rho: Fraction
 
+    @property
+    def sensitivity(self) -> int:
+        """One row moves the answer by at most this in L2 norm (claim C1)."""
+        return contrast_sensitivity(self.partition.axes) if self.partition.axes else 1
+
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""
-        return _digest("measure", self.clique, self.rho, self.partition.groups.tobytes())
+        return _digest("measure", self.clique, self.rho, _told(self.partition))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +151,7 @@ class CompareRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Noisy group counts. `sigma` is the scale the noise was drawn at."""
+    """Noisy group counts, or contrasts of a grid. `sigma` is the scale the noise was drawn at."""
 
     noisy_counts: Ints
     sigma: float
@@ -178,9 +184,13 @@ def _fingerprint(candidates: tuple[Candidate, ...]) -> bytes:
     hashed = hashlib.sha256()
     for candidate in candidates:
         hashed.update(repr((candidate.clique, candidate.penalty, candidate.weight)).encode())
-        hashed.update(candidate.partition.groups.tobytes())
+        hashed.update(_told(candidate.partition))
         hashed.update(candidate.expected.tobytes())
     return hashed.digest()
+
+
+def _told(partition: Partition) -> bytes:
+    return repr(partition.axes).encode() + partition.groups.tobytes()
 
 
 def _digest(kind: str, clique: Clique, rho: Fraction, body: bytes) -> str:

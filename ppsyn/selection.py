@@ -9,6 +9,7 @@ from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.model.tree import interaction_graph
 from ppsyn.partition.cells import Partition, finest
+from ppsyn.partition.contrasts import degrees
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
@@ -186,13 +187,18 @@ def partitioned(state: State, growth_mb: Mapping[Clique, float], rho: Fraction) 
 
 
 def noise_l1(partition: Partition, sigma: float) -> float:
-    """The expected L1 norm of the noise on all groups."""
-    return NOISE_L1 * sigma * partition.count
+    """The expected L1 norm of the noise on all groups, where that on a whole count has scale sigma.
+
+    Of a grid contrasts are measured: a row moves them by less, and what they leave out carries no
+    noise. With k of G dimensions left, both the scale and its part on each group fall by sqrt(k / G).
+    """
+    share = degrees(partition.axes) / partition.count if partition.axes else 1.0
+    return NOISE_L1 * sigma * share * partition.count
 
 
 def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:
     """The partitions whose noise does not drown the largest difference there could be, or else the coarsest."""
-    coarsest = min(partition.count for partition in partitions)
+    coarsest = min((partition.count for partition in partitions), default=0)
     for partition in partitions:
         if partition.count == coarsest or noise_l1(partition, sigma) <= 2 * total:
             yield partition

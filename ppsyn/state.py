@@ -34,6 +34,7 @@ class Round:
     """What a round did: released values only.
 
     Attributes:
+        sigma: The standard deviation of the noise on what was learned about each group's count.
         surprise: L1 distance of the answer from what the model expected.
         noise: Expected L1 norm of the noise in the answer.
         moved: L1 distance, over the same groups, of the model after the round from the one before.

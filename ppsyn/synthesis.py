@@ -134,7 +134,7 @@ class Synthesis:
         return [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
-        expected = m.partition.sum_expected(self.model.project(m.clique))
+        expected = m.partition.sum_expected(self.model.project(m.clique)) * m.unit
         return np.rint(expected + rng.normal(0, m.sigma, expected.size)).astype(np.int64)
 
     def to_mbi(self) -> "tuple[mbi.MarkovRandomField, list[mbi.LinearMeasurement]]":

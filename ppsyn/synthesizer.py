@@ -22,6 +22,7 @@ from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import unfitted
 from ppsyn.model.program import Measurement
 from ppsyn.partition.cells import equal_width
+from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.requests import (
     Answer,
     Curator,
@@ -32,7 +33,6 @@ from ppsyn.requests import (
     Selected,
     SelectRequest,
 )
-from ppsyn.selection import noise_l1
 from ppsyn.shares import floored
 from ppsyn.state import Plan, Round, State
 from schemas.config import AlgorithmConfig
@@ -152,9 +152,10 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
     state = _after_round(replace(state, chosen=None))
-    surprise = float(np.abs(answer.noisy_counts - expected).sum())
-    moved = float(np.abs(partition.sum_expected(state.model.project(clique)) - expected).sum())
-    done = Round(clique, partition.count, answer.sigma, surprise, noise_l1(partition, answer.sigma), moved)
+    surprise = float(np.abs(drawn.surprise(expected)).sum())
+    moved = float(np.abs(drawn.contrast(partition.sum_expected(state.model.project(clique)) - expected)).sum())
+    noise = NOISE_L1 * drawn.count_sigma * partition.count
+    done = Round(clique, partition.count, drawn.count_sigma, surprise, noise, moved)
     round_rho = state.round_rho * 4 if method.is_annealed(state.plan, done) else state.round_rho
     return replace(state, rounds=(*state.rounds, done), round_rho=round_rho)
 

@@ -86,10 +86,12 @@ class Tuning(FrozenModel):
 
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
     """Which method spends the budget. The settings from `partition` to `thrift` are those of `ppsyn`."""
-    partition: Literal["balanced", "merge-split", "cells"] = "balanced"
-    """How the cells of a marginal are merged before it is measured."""
+    partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
+    """How the cells of a marginal are merged before it is measured; of a grid, only contrasts are."""
     initial: Share = 0.35
-    """Share of the budget for one-way marginals."""
+    """Share of the budget for one-way marginals, at least."""
+    most_initial: Share = 0.6
+    """Share of the budget for them where they are noisy."""
     coarse: Share = 0.3
     """Share of a large attribute's part for a first, coarse look."""
     coarse_groups: Annotated[int, Field(ge=2)] = 16
@@ -100,7 +102,7 @@ class Tuning(FrozenModel):
     """Share of a round's budget that selects; the rest measures."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 60
     """Rounds the budget is planned for; annealing makes them fewer."""
-    levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 2.0, 4.0, 8.0)
+    levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """Granularities: a group keeps at least this many standard deviations of noise."""
     shrink: bool = True
     """Whether answers are shrunk towards what the model expected."""
@@ -119,6 +121,8 @@ class Tuning(FrozenModel):
 
     @model_validator(mode="after")
     def _settings_of_their_own(self) -> Self:
+        if self.partition == "grid" and self.spread == "even":
+            raise ValueError("spread: even needs another partition than grid, of which only contrasts are measured")
         if self.mechanism != "ppsyn":
             for name in _OF_PPSYN:
                 if getattr(self, name) != type(self).model_fields[name].default:
@@ -127,8 +131,8 @@ class Tuning(FrozenModel):
 
 
 _OF_PPSYN = (
-    "partition", "initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink", "spread",
-    "eta", "thrift",
+    "partition", "initial", "most_initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink",
+    "spread", "eta", "thrift",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ppsyn.domain import Attribute, Domain
+from ppsyn.partition.contrasts import exact_contrasts
 from ppsyn.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected, noise_scale
 from ppsyn.state import Plan, State
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
@@ -51,7 +52,9 @@ class ScriptedCurator:
             return Lost()
         if isinstance(request, MeasureRequest):
             counts = rng.multinomial(self.rows, rng.dirichlet(np.ones(request.partition.count)))
-            return Measured(counts.astype(np.int64), noise_scale(request.rho, self.max_rows))
+            axes = request.partition.axes
+            values = exact_contrasts(counts, axes) if axes else counts
+            return Measured(values.astype(np.int64), noise_scale(request.rho, self.max_rows * request.sensitivity))
         return Selected(int(rng.integers(len(request.candidates))))
 
 

@@ -12,6 +12,7 @@ from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
 from ppsyn.dp.scores import figure_of, score, sensitivity, together
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.partition.cells import Partition
+from ppsyn.partition.contrasts import exact_contrasts
 from ppsyn.requests import Candidate, CompareRequest, Measured, MeasureRequest, Request, Selected, SelectRequest
 
 
@@ -62,9 +63,9 @@ class TableCurator:
 
     def _measure(self, request: MeasureRequest) -> Measured:
         counts = request.partition.sum_counts(_fitting(self._counter.counts(request.clique), request.partition))
+        values = exact_contrasts(counts, request.partition.axes) if request.partition.axes else counts
         self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
-        noisy_counts, sigma = add_discrete_gaussian(counts, request.rho, self._max_rows)
-        return Measured(noisy_counts, sigma)
+        return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 
     def _select(self, request: SelectRequest) -> Selected:
         if not request.candidates:

@@ -1,12 +1,14 @@
 """PPSyn, made private: marginals are measured with their cells merged, where the model expects few rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from typing_extensions import override
 
 from ppsyn import selection
-from ppsyn.denoise import denoise
+from ppsyn.arrays import Floats
+from ppsyn.denoise import denoise, denoise_contrasts
 from ppsyn.methods.base import Method
 from ppsyn.methods.folding import folded
 from ppsyn.model.program import Measurement
@@ -30,8 +32,9 @@ class Partitioned(Method):
 
     @override
     def settle(self, state: State) -> State:
-        """Fold large attributes, where the model lives on groups of their values from here on."""
-        return folded(state, state.plan.config.fold)
+        """Fold large attributes, where the model lives on groups of their values from here on; plan the rounds."""
+        round_rho = floored(state.left / state.plan.config.rounds)
+        return folded(replace(state, planned_rho=round_rho, round_rho=round_rho), state.plan.config.fold)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
@@ -54,16 +57,25 @@ class Partitioned(Method):
             apart = fold.lift(request.clique, finest(cells.size))
             counts = np.rint(cells).astype(np.int64)
             return Measurement(request.clique, apart, counts, answer.sigma, cells, answer.sigma)
-        # Before the first stage ends the model knows nothing that an answer could be shrunk towards.
-        if not (state.is_fine and config.shrink):
+        # Before the first stage ends the model knows nothing that an answer could be shrunk towards; nor does it
+        # then know more of a small attribute than the other answer to the same question, which the fit will weigh.
+        is_same = bool(state.one_way) and partition.is_finest
+        if not (state.is_fine and config.shrink) or is_same:
             return super().estimate(state, request, answer)
         expected = partition.sum_expected(state.model.project(request.clique))
-        better = denoise(answer.noisy_counts, expected, answer.sigma)
-        return Measurement(request.clique, partition, answer.noisy_counts, answer.sigma, *better)
+        drawn = super().estimate(state, request, answer)
+        if not partition.axes:
+            return _bettered(drawn, *denoise(answer.noisy_counts, expected, answer.sigma))
+        contrasts, deviation = denoise_contrasts(drawn.surprise(expected), partition.axes, drawn.scale)
+        return _bettered(drawn, expected + contrasts, deviation)
 
     @override
     def is_annealed(self, plan: Plan, done: Round) -> bool:
         return done.noise > plan.config.eta * done.surprise
+
+
+def _bettered(drawn: Measurement, denoised: Floats, deviation: float) -> Measurement:
+    return replace(drawn, denoised=denoised, deviation=deviation)
 
 
 def _initial_rho(plan: Plan) -> Fraction:

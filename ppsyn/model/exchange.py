@@ -21,8 +21,9 @@ from ppsyn.errors import InvariantError
 from ppsyn.model.fit import Effort, Fit, estimate_total, lowered
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import FIRST_STEP, GraphicalModel, calibrated, unfitted
-from ppsyn.model.program import Measurement
+from ppsyn.model.program import Measurement, unit_of
 from ppsyn.partition.cells import Partition, finest
+from ppsyn.partition.contrasts import Axes
 
 jax.config.update("jax_enable_x64", True)
 with warnings.catch_warnings(action="ignore"):
@@ -36,18 +37,26 @@ _LEAST_SHARE = 1e-200
 
 @dataclass(frozen=True, eq=False)
 class GroupQuery:
-    """The linear query of a partition: sums a marginal's cells over its groups."""
+    """The linear query of a partition: sums a marginal's cells over its groups, and of a grid leaves contrasts."""
 
     groups: Codes
     count: int
+    axes: Axes = ()
 
     def __call__(self, factor: mbi.Factor) -> jax.Array:
-        """Group sums of the factor."""
-        return jax.ops.segment_sum(factor.datavector(), self.groups, num_segments=self.count)
+        """Group sums of the factor, or what of them is orthogonal to all functions of one axis."""
+        sums = jax.ops.segment_sum(factor.datavector(), self.groups, num_segments=self.count)
+        return _centred(sums, self.axes) if self.axes else sums
 
     def op_norm_sq(self) -> float:
         """The largest group's number of cells."""
         return float(np.bincount(self.groups, minlength=self.count).max())
+
+
+def _centred(sums: jax.Array, axes: Axes) -> jax.Array:
+    boxes, every = sums.reshape(axes), range(len(axes))
+    slices = (boxes.mean(axis=tuple(a for a in every if a != axis), keepdims=True) for axis in every)
+    return (boxes - sum(slices) + (len(axes) - 1) * boxes.mean()).ravel()
 
 
 def domain_to_mbi(domain: Domain) -> mbi.Domain:
@@ -58,14 +67,16 @@ def domain_to_mbi(domain: Domain) -> mbi.Domain:
 def measurements_to_mbi(measurements: Sequence[Measurement]) -> list[mbi.LinearMeasurement]:
     """The measurements as linear queries on their marginals, with the answers as they were drawn."""
     return [
-        mbi.LinearMeasurement(m.noisy_counts.astype(np.float64), m.clique, m.sigma, query=_query(m.partition))
+        mbi.LinearMeasurement(m.noisy_counts / m.unit, m.clique, m.sigma / m.unit, query=_query(m.partition))
         for m in measurements
     ]
 
 
 def _query(partition: Partition) -> GroupQuery | mbi.DatavectorQuery:
     return (
-        mbi.DatavectorQuery() if partition == finest(partition.cells) else GroupQuery(partition.groups, partition.count)
+        mbi.DatavectorQuery()
+        if partition == finest(partition.cells)
+        else GroupQuery(partition.groups, partition.count, partition.axes)
     )
 
 
@@ -86,12 +97,14 @@ def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement
     places = places.transpose([listed.index(name) for name in clique]).ravel()
     answer, query = np.asarray(measurement.noisy_measurement), cast("object", measurement.query)
     if isinstance(query, GroupQuery):
-        partition = Partition(np.ascontiguousarray(query.groups[places]), query.count)
+        partition = Partition(np.ascontiguousarray(query.groups[places]), query.count, query.axes)
     elif isinstance(query, mbi.DatavectorQuery):
         partition, answer = finest(places.size), answer.ravel()[places]
     else:
         raise TypeError(f"Expected a marginal or a GroupQuery, got {type(query).__name__}.")
-    return Measurement(clique, partition, answer, float(measurement.stddev))
+    unit = unit_of(partition)
+    answer = np.rint(answer * unit).astype(np.int64) if partition.axes else answer
+    return Measurement(clique, partition, answer, float(measurement.stddev) * unit)
 
 
 def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
@@ -142,7 +155,7 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
     field = mbi.estimation.MirrorDescent().estimate(
         domain_to_mbi(fold.inner),
         [
-            replace(linear, noisy_measurement=m.target, stddev=m.scale)
+            replace(linear, noisy_measurement=m.contrast(m.target), stddev=m.scale)
             for linear, m in zip(measurements_to_mbi(inner), inner, strict=True)
         ],
         known_total=estimate_total(inner),
@@ -158,5 +171,7 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
 
 def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:
     """Half the weighted squared residuals of the model."""
-    residuals = ((m.partition.sum_expected(model.project(m.clique)) - m.target) / m.scale for m in measurements)
+    residuals = (
+        m.contrast(m.partition.sum_expected(model.project(m.clique)) - m.target) / m.scale for m in measurements
+    )
     return float(sum(0.5 * float(r @ r) for r in residuals))

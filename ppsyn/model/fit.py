@@ -39,7 +39,8 @@ class Fit:
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
-    """The number of rows, from all measurements by inverse variance; at least one."""
+    """The number of rows, from all measurements that tell it, by inverse variance; at least one."""
+    measurements = [m for m in measurements if not m.partition.axes]
     if not measurements:
         return 1.0
     weights = np.array([1 / (m.sigma**2 * m.partition.count) for m in measurements])

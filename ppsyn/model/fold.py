@@ -80,7 +80,7 @@ class Fold:
         if not self._touches(clique):
             return partition
         groups = self.spread(clique, partition.groups.reshape(self.inner.shape(clique)))
-        return Partition(groups.ravel(), partition.count)
+        return Partition(groups.ravel(), partition.count, partition.axes)
 
     def lower(self, clique: Clique, partition: Partition) -> Partition:
         """The partition that `lift` gave this one for.
@@ -94,7 +94,7 @@ class Fold:
         for axis, name in enumerate(clique):
             if (folded := self.folded.get(name)) is not None:
                 groups = groups.take(folded.firsts, axis)
-        lowered = Partition(np.ascontiguousarray(groups.ravel()), partition.count)
+        lowered = Partition(np.ascontiguousarray(groups.ravel()), partition.count, partition.axes)
         if not np.array_equal(self.lift(clique, lowered).groups, partition.groups):
             raise InvariantError("A measurement parts values that the model takes as one.")
         return lowered

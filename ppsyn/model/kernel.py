@@ -18,6 +18,7 @@ import numpy as np
 
 from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.jit import compiled
+from ppsyn.partition.contrasts import centre
 
 _ATTEMPTS, _HALVINGS = 40, 15
 """Refusals before the fit counts as converged; after so many halvings the step shrinks faster."""
@@ -55,6 +56,8 @@ class Program(NamedTuple):
     answer_start: Ints  # M offsets into `answers`
     answers: Floats
     precision: Floats  # M; 1 / sigma**2
+    axes_start: Ints  # M + 1 offsets into `axes`
+    axes: Ints  # slices along each axis of the grids whose contrasts were measured
     values: int  # the length of the buffer
 
 
@@ -77,10 +80,13 @@ def infer(program: Program, theta: Floats, total: float, values: Floats, gradien
     loss = 0.0
     for m in range(program.measured_at.size):
         at, answer, precision = program.measured_at[m], program.answer_start[m], program.precision[m]
-        for i in range(program.measured_size[m]):
-            residual = values[at + i] - program.answers[answer + i]
-            loss += 0.5 * precision * residual * residual
-            gradient[at + i] += precision * residual
+        size = program.measured_size[m]
+        residuals = values[at : at + size] - program.answers[answer : answer + size]
+        if program.axes_start[m] < program.axes_start[m + 1]:
+            centre(residuals, program.axes[program.axes_start[m] : program.axes_start[m + 1]])
+        for i in range(size):
+            loss += 0.5 * precision * residuals[i] * residuals[i]
+            gradient[at + i] += precision * residuals[i]
     for link in range(program.link_from.size - 1, program.potentials - 1, -1):
         start, to, at = program.link_from[link], program.link_to[link], program.link_index_start[link]
         for i in range(program.link_size[link]):

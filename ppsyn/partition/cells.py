@@ -1,5 +1,6 @@
 """A partition: which group each cell of a marginal belongs to."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,16 +10,24 @@ from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.errors import InvariantError
 from ppsyn.jit import compiled
 
+MOST_BOXES = 2**14
+"""Of a grid: contrasts of more might not fit 64 bits (claim C1)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
     """Groups 0 to count - 1 that cover every cell of a marginal exactly once.
 
     Cells are numbered in C order of the clique's shape. Every group holds a cell.
+
+    Attributes:
+        axes: How many groups there are along each axis, where they are the boxes of a
+            grid in C order: of those only contrasts are measured (`contrasts`). Empty otherwise.
     """
 
     groups: Codes
     count: int
+    axes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse groups that are missing, empty or out of range."""
@@ -28,11 +37,13 @@ class Partition:
             raise InvariantError("Expected groups from 0 to count - 1.")
         if not np.bincount(self.groups, minlength=self.count).all():
             raise InvariantError("Expected every group to hold a cell.")
+        if self.axes and not (len(self.axes) > 1 < min(self.axes) and math.prod(self.axes) == self.count <= MOST_BOXES):
+            raise InvariantError("Expected a grid of at least two groups along each of at least two axes.")
         self.groups.flags.writeable = False
 
     def __eq__(self, other: object) -> bool:
-        """Equal when the groups are."""
-        return isinstance(other, Partition) and np.array_equal(self.groups, other.groups)
+        """Equal when the groups are, and what is measured of them."""
+        return isinstance(other, Partition) and self.axes == other.axes and np.array_equal(self.groups, other.groups)
 
     def __hash__(self) -> int:
         """Hash of the groups."""

@@ -1,6 +1,7 @@
 """An order for codes that have none, taken from the model."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ def restore(partition: Partition, cells: Ints) -> Partition:
     """A partition of an arranged marginal, for the cells as they were."""
     labels = np.empty_like(partition.groups)
     labels[cells.ravel()] = partition.groups
-    return number_groups(labels)
+    return replace(partition, groups=labels) if partition.axes else number_groups(labels)
 
 
 def _codes_in_order(expected: Floats, axis: int, ordered: bool) -> Ints:

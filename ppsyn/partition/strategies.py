@@ -7,6 +7,7 @@ from typing import Protocol
 from ppsyn.arrays import Floats
 from ppsyn.partition.balanced import split_balanced
 from ppsyn.partition.cells import Partition, distinct, finest
+from ppsyn.partition.grid import split_grid
 from ppsyn.partition.merge import merge_sequence
 from ppsyn.partition.order import partition_in_order
 from ppsyn.partition.sequence import NOISE_L1, least_total_error
@@ -28,10 +29,24 @@ class Strategy(Protocol):
             levels: The granularities, in units of that noise; higher is coarser.
 
         Returns:
-            Distinct partitions: the cells themselves first, then one per level as
-            far as it has more than one group.
+            Distinct partitions; there may be none of several attributes together, where
+            they cannot be told apart above the noise.
         """
         ...
+
+
+def partition_grid(
+    expected: Floats, is_ordered: tuple[bool, ...], sigma: float, levels: tuple[float, ...]
+) -> tuple[Partition, ...]:
+    """Grids of on average level * sigma expected rows a box in every slice; single attributes as balanced boxes."""
+    if expected.ndim == 1:
+        return partition_balanced(expected, is_ordered, sigma, levels)
+
+    def build(arranged: Floats) -> Iterable[Partition]:
+        grids = (split_grid(arranged, level * sigma) for level in levels)
+        return (grid for grid in grids if grid is not None)
+
+    return distinct(partition_in_order(expected, is_ordered, build))
 
 
 def partition_balanced(
@@ -81,6 +96,6 @@ def _with_finest(cells: int, partitions: Iterable[Partition]) -> tuple[Partition
 
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"balanced": partition_balanced, "merge-split": partition_merge_split, "cells": keep_cells}
+    {"grid": partition_grid, "balanced": partition_balanced, "merge-split": partition_merge_split, "cells": keep_cells}
 )
 """The strategies a configuration may name."""

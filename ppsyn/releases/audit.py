@@ -176,7 +176,7 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
             raise Fault(f"Step {step}: questions, charges and answers are not equally many.")
         if _told(request) != (charge.mechanism, charge.clique, charge.rho, charge.request):
             raise Fault(f"Step {step}: the loop asks something else than was charged.")
-        if isinstance(answer, Measured) and answer.sigma != noise_scale(request.rho, max_rows):
+        if isinstance(answer, Measured) and answer.sigma != _scale_of(request, max_rows):
             raise Fault(f"Step {step}: the noise is not what its charge buys.")
         state = absorb(state, request, answer)
     if state.stage != "done":
@@ -184,6 +184,13 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
     if not is_told_of(store.get(ANSWERS), ledger_of(entries, manifest.run).spends, answers, state.measurements):
         raise Fault(f"{ANSWERS} does not say what its answers are answers to.")
     return state
+
+
+def _scale_of(request: Request, max_rows: int) -> float | None:
+    """The noise that the charge for a measurement buys."""
+    if not isinstance(request, MeasureRequest):
+        return None
+    return noise_scale(request.rho, max_rows * request.sensitivity)
 
 
 def _told(request: Request) -> tuple[str, Clique, Fraction, str]:

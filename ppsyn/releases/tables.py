@@ -28,6 +28,7 @@ _ANSWERS = pa.schema(
         ("rho", pa.string()),
         ("sigma", pa.float64()),
         ("group_of_cell", pa.list_(pa.int32())),
+        ("grid", pa.list_(pa.int32())),
         ("noisy_counts", pa.list_(pa.int64())),
         ("selected", pa.int32()),
     ]
@@ -105,8 +106,8 @@ def pack_answers(spends: Sequence[Spend], answers: Sequence[Answer], measurement
                 measurement = next(measured)
                 if measurement.clique != spend.clique or measurement.partition.count != answer.noisy_counts.size:
                     raise InvariantError("An answer and its measurement are of different questions.")
-                groups = measurement.partition.groups
-                row |= {"sigma": answer.sigma, "noisy_counts": answer.noisy_counts, "group_of_cell": groups}
+                row |= {"group_of_cell": measurement.partition.groups, "grid": measurement.partition.axes}
+                row |= {"sigma": answer.sigma, "noisy_counts": answer.noisy_counts}
             case Selected():
                 row |= {"selected": answer.index}
             case Lost():

@@ -58,13 +58,14 @@ def bars_of(released: Released, measurement: Measurement, synthetic: Floats) -> 
     """The groups of a measurement, in order of their first cell."""
     partition, columns = measurement.partition, released.columns
     sums = partition.sum_expected(synthetic)
+    measured = sums + measurement.surprise(sums)
     by_group = np.argsort(partition.groups, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(partition.groups, minlength=partition.count))
     return [
         Bar(
             label=name_group(columns, measurement.clique, cells),
-            measured=float(measurement.noisy_counts[group]),
-            deviation=measurement.sigma,
+            measured=float(measured[group]),
+            deviation=measurement.count_sigma,
             synthetic=float(sums[group]),
         )
         for group, cells in enumerate(np.split(by_group, ends[:-1]))

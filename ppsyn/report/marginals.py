@@ -82,22 +82,24 @@ def _together(
             "p",
             "Each dot is a group of cells: its noisy count from left to right, the synthetic table's count from bottom "
             "to top, both on a square-root scale. On the line they are equal; between the curves they differ by no "
-            f"more than 95% of the noise.{more}",
+            "more than 95% of the noise. Where the groups form a grid, only what they tell beyond single attributes "
+            f"was measured; the rest of a noisy count is then the synthetic table's own.{more}",
         ),
         tag("div", *cards, class_="grid"),
     ]
 
 
 def _card(released: Released, name: str, measurement: Measurement, synthetic: Floats) -> Markup:
-    sums, noisy = measurement.partition.sum_expected(synthetic), measurement.noisy_counts.astype(np.float64)
-    within = int((np.abs(noisy - sums) <= SURE * measurement.sigma).sum())
+    sums, sigma = measurement.partition.sum_expected(synthetic), measurement.count_sigma
+    noisy = sums + measurement.surprise(sums)
+    within = int((np.abs(noisy - sums) <= SURE * sigma).sum())
     title, groups = marginal(measurement.clique), measurement.partition.count
     told = (f"Counts of {title}", f"{plural(groups, 'group')}; {within} within what noise explains.")
     return tag(
         "figure",
         tag("h4", title),
-        tag("p", f"{plural(groups, 'group')}, {within} within noise (sd {measurement.sigma:,.0f})"),
-        _scatter(name, told, (noisy, sums), measurement.sigma),
+        tag("p", f"{plural(groups, 'group')}, {within} within noise (sd {sigma:,.0f})"),
+        _scatter(name, told, (noisy, sums), sigma),
         fold("The groups that differ most", _worst(released, measurement, synthetic)),
         class_="card",
     )

@@ -48,7 +48,7 @@ def told_rounds(released: Released, spent: Spending) -> list[Told]:
     told: list[Told] = []
     for number, (done, measurement) in zip(numbers, found, strict=True):
         now = measurement.partition.sum_expected(model.project(done.clique))
-        after = float(np.abs(measurement.noisy_counts - now).sum()) / 2
+        after = float(np.abs(measurement.surprise(now)).sum()) / 2
         cells = measurement.partition.cells
         told.append(Told(number, done.clique, cells, done.groups, done.sigma, done.surprise / 2, after, done.noise / 2))
     return told

@@ -6,7 +6,6 @@ from ppsyn.errors import InvariantError
 from ppsyn.packing import Fitted, pack, unpack
 from ppsyn.state import Plan, State
 from ppsyn.storage import Store
-from ppsyn.synthesizer import method_of
 
 _KEPT = 2
 
@@ -49,7 +48,8 @@ def freeze(state: State, notes: dict[str, str]) -> Fitted:
     """A state between rounds, ready to be packed."""
     if state.one_way or state.chosen is not None:
         raise InvariantError("A checkpoint was to be taken in the middle of a round.")
-    kept = {"spent": str(state.spent), "round_rho": str(state.round_rho), **notes}
+    budget = {"spent": state.spent, "planned_rho": state.planned_rho, "round_rho": state.round_rho}
+    kept = {**{name: str(rho) for name, rho in budget.items()}, **notes}
     return Fitted(state.measurements, state.evidence, state.rounds, state.model, kept)
 
 
@@ -59,7 +59,7 @@ def thaw(plan: Plan, fitted: Fitted) -> State:
         plan=plan,
         spent=Fraction(fitted.notes["spent"]),
         one_way=(),
-        planned_rho=method_of(plan).round_rho(plan),
+        planned_rho=Fraction(fitted.notes["planned_rho"]),
         round_rho=Fraction(fitted.notes["round_rho"]),
         model=fitted.model,
         measurements=fitted.measurements,

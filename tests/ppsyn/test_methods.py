@@ -189,7 +189,7 @@ def test_attributes_that_the_workload_uses_get_more() -> None:
 
 
 def test_an_even_spread_tells_the_fit_of_cells() -> None:
-    plan = small_plan(spread="even", fold=4)
+    plan = small_plan(partition="balanced", spread="even", fold=4)
     state = run(ScriptedCurator(6), start(plan))
     assert all(m.partition.count == state.model.fold.inner.size(m.clique) for m in state.evidence[-len(state.rounds) :])
 

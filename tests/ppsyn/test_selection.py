@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppsyn import selection
-from ppsyn.domain import Attribute, Domain, downward_closure
+from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import calibrated
 from ppsyn.model.tree import interaction_graph
+from ppsyn.partition.contrasts import degrees
 from ppsyn.requests import GRID, MAX_PENALTY, noise_scale
 from ppsyn.synthesizer import make_plan, start
 from schemas.config import AlgorithmConfig, WorkloadConfig
@@ -111,13 +112,16 @@ def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
     for candidate in selection.partitioned(replace(STATE, model=model), growth_mb, rho):
         expected = candidate.partition.sum_expected(model.project(candidate.clique))
         assert np.abs(candidate.expected - expected * GRID).max() <= 0.5
-        noise = np.sqrt(2 / np.pi) * noise_scale(rho, 1) * candidate.partition.count
+        measured = degrees(candidate.partition.axes) if candidate.partition.axes else candidate.partition.count
+        noise = np.sqrt(2 / np.pi) * noise_scale(rho, 1) * measured
         room = CONFIG.thrift * 1_600 * growth_mb[candidate.clique] / CONFIG.model_mb
         assert candidate.penalty == pytest.approx((noise + room) * GRID, abs=1)
         assert candidate.weight == 1
 
 
-def test_every_clique_stays_a_candidate_even_when_noise_drowns_it() -> None:
-    found = selection.partitioned(STATE, {("a",): 0.0, ("b", "c"): 0.0}, Fraction(1, 10**30))
-    assert [candidate.clique for candidate in found] == [("a",), ("b", "c")]
+@pytest.mark.parametrize(("partition", "kept"), [("grid", [("a",)]), ("balanced", [("a",), ("b", "c")])])
+def test_when_noise_drowns_everything_single_attributes_at_least_stay(partition: str, kept: list[Clique]) -> None:
+    plan = replace(STATE.plan, config=CONFIG.model_copy(update={"partition": partition}))
+    found = selection.partitioned(replace(STATE, plan=plan), {("a",): 0.0, ("b", "c"): 0.0}, Fraction(1, 10**30))
+    assert [candidate.clique for candidate in found] == kept
     assert all(candidate.penalty == MAX_PENALTY for candidate in found)

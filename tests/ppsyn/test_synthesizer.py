@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import ScriptedCurator, replay, small_plan
+from loops import ScriptedCurator, replay, small_plan, steps
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
 from ppsyn.requests import Answer, Lost, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.shares import floored
 from ppsyn.state import Plan, State
 from ppsyn.synthesizer import absorb, next_request, run, start
 from schemas.config import WorkloadConfig
@@ -77,11 +78,23 @@ def test_a_resumed_run_goes_on_as_the_first_would_have() -> None:
 
 
 def test_one_way_marginals_come_first_and_large_ones_twice() -> None:
-    _, curator, _ = recorded(5)
+    curator = ScriptedCurator(5, rows=300_000)
+    run(curator, start(small_plan()))
     first = [request for request in curator.asked[:5] if isinstance(request, MeasureRequest)]
     assert [request.clique for request in first] == [("a",), ("b",), ("c",), ("d",), ("b",)]
     assert [request.partition.count for request in first[:4]] == [3, 16, 2, 5]
     assert isinstance(curator.asked[5], SelectRequest)
+
+
+@pytest.mark.parametrize(("rows", "share"), [(100, 0.6), (300_000, 0.3)])
+def test_noisy_attributes_are_measured_again_and_clear_ones_are_not(rows: int, share: float) -> None:
+    plan, spent = small_plan(rho=0.05, initial=0.3, most_initial=0.6), Fraction(0)
+    for state, request in steps(plan, ScriptedCurator(5, rows=rows)):
+        if isinstance(request, SelectRequest):
+            assert state.planned_rho == floored(state.left / plan.config.rounds)
+            break
+        spent += request.rho
+    assert float(spent) == pytest.approx(share * 0.05)
 
 
 def test_first_shares_follow_the_two_thirds_rule() -> None:
@@ -92,7 +105,7 @@ def test_first_shares_follow_the_two_thirds_rule() -> None:
 
 
 def test_both_stages_of_the_first_measurements_cost_their_share_and_no_more() -> None:
-    plan, spent = small_plan(rho=1.0, initial=0.2), Fraction(0)
+    plan, spent = small_plan(rho=1.0, initial=0.2, most_initial=0.2), Fraction(0)
     for request in recorded_requests(plan):
         if isinstance(request, SelectRequest):
             break
@@ -101,11 +114,10 @@ def test_both_stages_of_the_first_measurements_cost_their_share_and_no_more() ->
 
 
 def test_surprising_answers_keep_the_noise_and_dull_ones_halve_it() -> None:
-    state, _, _ = recorded(6)
-    sigmas = [done.sigma for done in state.rounds]
-    for before, after, done in zip(sigmas[:-2], sigmas[1:-1], state.rounds, strict=False):
-        expected = before / 2 if done.noise > done.surprise else before
-        assert after == pytest.approx(expected, rel=1e-9)
+    state, curator, _ = recorded(6)
+    costs = [request.rho for request in curator.asked if isinstance(request, SelectRequest)]
+    for before, after, done in zip(costs[:-2], costs[1:-1], state.rounds, strict=False):
+        assert float(after / before) == pytest.approx(4 if done.noise > done.surprise else 1, rel=1e-9)
 
 
 def test_every_request_keeps_the_model_under_its_cap() -> None:

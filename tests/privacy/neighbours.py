@@ -1,5 +1,6 @@
 """Hypothesis strategies: neighbouring encoded tables, and questions about them."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,19 @@ def partitions(draw: st.DrawFn, cells: int) -> Partition:
     """Any partition of the cells, scattered ones among them."""
     labels = draw(st.lists(st.integers(0, cells - 1), min_size=cells, max_size=cells))
     return number_groups(np.array(labels, np.int32))
+
+
+AXES = ((2, 2), (2, 3), (3, 2), (2, 4), (3, 3), (2, 2, 2), (2, 3, 2), (4, 5), (3, 3, 3))
+
+
+@st.composite
+def grids(draw: st.DrawFn, cells: int) -> Partition:
+    """Any cells as the boxes of some grid: the bound on contrasts holds wherever they lie."""
+    axes = draw(st.sampled_from([axes for axes in AXES if math.prod(axes) <= cells]))
+    count = math.prod(axes)
+    more = draw(st.lists(st.integers(0, count - 1), min_size=cells - count, max_size=cells - count))
+    labels = draw(st.permutations([*range(count), *more]))
+    return Partition(np.array(labels, np.int32), count, axes)
 
 
 @st.composite

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.instruments import PLENTY, drawn_for
-from privacy.neighbours import Neighbours, cliques, encoded, l2_squared, neighbours, partitions, tower
+from privacy.neighbours import Neighbours, cliques, encoded, grids, l2_squared, neighbours, partitions, tower
 from scipy import stats
 from statistical import ALPHA, SCALE_DRAWS, mean_p_value, scale_p_value
 
@@ -81,6 +81,42 @@ def test_c1_a_person_moves_group_counts_by_no_more_than_declared(data: st.DataOb
     clique = data.draw(cliques(pair.domain))
     request = MeasureRequest(clique, data.draw(partitions(pair.domain.size(clique))), RHO)
     assert is_within_declared(pair, request, pair.max_rows)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_c1_a_person_moves_contrasts_by_no_more_than_declared(data: st.DataObject) -> None:
+    pair = data.draw(neighbours().filter(lambda pair: pair.domain.size(pair.domain.names) >= 4))
+    request = MeasureRequest(pair.domain.names, data.draw(grids(pair.domain.size(pair.domain.names))), RHO)
+    assert is_within_declared(pair, request, pair.max_rows)
+    assert squared_move(pair, request) > 0 or pair.max_rows > 1
+
+
+@pytest.mark.parametrize(("axes", "sizes"), [((2, 2), (2, 2)), ((3, 5), (3, 5)), ((2, 3, 4), (2, 3, 4))])
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_c1_the_declared_sensitivity_of_contrasts_is_attained_but_for_its_rounding(
+    axes: tuple[int, ...], sizes: tuple[int, ...], max_rows: int
+) -> None:
+    domain = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate(sizes)))
+    count = domain.size(domain.names)
+    request = MeasureRequest(domain.names, Partition(np.arange(count, dtype=np.int32), count, axes), RHO)
+    pair = tower(domain, max_rows)
+    declared = drawn_for(pair.larger, request, max_rows).sensitivity
+    assert declared == max_rows * request.sensitivity
+    assert (1 - 1e-3) * declared**2 < squared_move(pair, request) <= declared**2
+    assert not is_within_declared(tower(domain, max_rows + 1), request, max_rows)
+
+
+def test_c1_contrasts_tell_nothing_that_single_attributes_tell() -> None:
+    domain = Domain((Attribute("a0", 3), Attribute("a1", 4)))
+    request = MeasureRequest(domain.names, Partition(np.arange(12, dtype=np.int32), 12, (3, 4)), RHO)
+    even = encoded(domain, [(a, b) for a in range(3) for b in range(4)])
+    skewed = encoded(domain, [(a, b) for a in range(3) for b in range(4) for _ in range((1 + a) * (2 + b))])
+    other = encoded(domain, [(a, b) for a in range(3) for b in range(4) for _ in range(1 + 2 * a + 5 * b)])
+    exact = [np.array(drawn_for(table, request, 1).exact) for table in (even, other, skewed)]
+    assert not exact[0].any()
+    assert not exact[1].any()
+    assert exact[2].any()
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
