@@ -35,7 +35,7 @@ from schemas.manifest import Manifest
 from schemas.places import Place
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
-STEPS = ["check inputs", "open account", "restore", "ingest", "one-way"]
+STEPS = ["check inputs", "open account", "restore", "ingest", "count marginals", "one-way"]
 ENDING = ["generate", "validate", "write artifacts", "publish"]
 ROUND = ["select", "measure", "fit", "checkpoint"]
 
@@ -162,6 +162,14 @@ def test_there_are_five_artifacts_that_name_the_run(seen: Seen) -> None:
 def test_the_progress_bar_ends_at_a_hundred(seen: Seen) -> None:
     assert seen.artifact("progress").type == "progress"
     assert seen.artifact("progress").data == 100.0
+
+
+def test_the_progress_bar_tells_the_last_round_beside_it(seen: Seen) -> None:
+    rounds = seen.release.rounds
+    last = f"round {len(rounds)}: {' x '.join(rounds[-1].clique)} in {rounds[-1].groups} groups, noise "
+    told = seen.artifact("progress").description or ""
+    assert told.startswith(f"{DATASET}, run {seen.run}: {last}")
+    assert told.endswith("100% of the budget spent")
 
 
 def test_the_table_of_rounds_has_a_row_a_round(seen: Seen) -> None:
