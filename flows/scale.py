@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from ppsyn.benchmark import counting
+from ppsyn.benchmark import counting, writing
 from ppsyn.benchmark.gauges import Check
 
 Say: TypeAlias = Callable[[str], None]
@@ -18,6 +18,7 @@ Part: TypeAlias = Callable[[Path, int, Say], tuple[dict[str, JsonValue], list[Ch
 
 PARTS: Mapping[str, Part] = {
     "counting": counting.measure,
+    "generation": writing.measure,
 }
 
 

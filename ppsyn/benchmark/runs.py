@@ -23,7 +23,16 @@ from ppsyn.version import code_version
 from schemas.benchmark import BenchmarkRun
 
 _ROOT = Path(__file__).resolve().parents[1]
-_NO_PART = {"asked.py", "engine.py", "generation.py", "plots.py", "processes.py", "report.py", "summary.py"}
+_NO_PART = {
+    "asked.py",
+    "engine.py",
+    "generation.py",
+    "plots.py",
+    "processes.py",
+    "report.py",
+    "summary.py",
+    "writing.py",
+}
 """Modules of this folder that change no number of a run."""
 
 
