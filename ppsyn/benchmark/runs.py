@@ -13,12 +13,12 @@ import numpy as np
 
 from ppsyn.benchmark.classify import FOLDS, cross_validate, targets_of
 from ppsyn.benchmark.contenders import Made, contender
-from ppsyn.benchmark.queries import all_marginals, range_error, range_queries
 from ppsyn.benchmark.results import Row
 from ppsyn.benchmark.tables import digest_of, open_table, random_workload
 from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Clique
 from ppsyn.metrics import workload_error
+from ppsyn.metrics.queries import all_marginals, range_error, range_queries
 from ppsyn.version import code_version
 from schemas.benchmark import BenchmarkRun
 

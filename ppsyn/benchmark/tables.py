@@ -10,10 +10,10 @@ import pandas as pd
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 import schemas
-from ppsyn.benchmark.queries import fitting_cliques
 from ppsyn.discretize import EncodedTable, encode
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.metrics.queries import fitting_cliques
 from schemas.table import TableSchema
 
 BUNDLED = "adult"

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from benchmark_tables import toy_table
 
-from ppsyn.benchmark.classify import FOLDS, TARGETS, Target, cross_validate, misclassified, targets_of
+from ppsyn.benchmark.classify import FOLDS, TARGETS, cross_validate, targets_of
 from ppsyn.benchmark.tables import open_table
 from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Attribute, Domain
+from ppsyn.metrics.classify import Target, classes_of, misclassified
 
 DOMAIN = Domain((Attribute("x", 4), Attribute("copy", 2), Attribute("y", 2)))
 TARGET = Target("y", "y", 1)
@@ -25,6 +26,11 @@ def test_hidden_attributes_are_not_looked_at() -> None:
     table = table_of([0] * 40, [0, 0, 0, 1] * 10)
     assert misclassified(table, table, TARGET) == 0
     assert misclassified(table, table, Target("y", "y", 1, hidden=("copy",))) == pytest.approx(0.25)
+
+
+def test_a_target_may_be_some_values_in_the_middle() -> None:
+    table = table_of([0, 1, 2, 3], [0, 0, 0, 0])
+    assert classes_of(table, Target("x", "x", 1, most=2)).tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize(("learned", "error"), [([1, 1], 0.75), ([0, 0], 0.25), ([], 0.25)])

@@ -7,7 +7,10 @@ from benchmark_tables import toy_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppsyn.benchmark.queries import (
+from ppsyn.discretize import EncodedTable
+from ppsyn.domain import Attribute, Domain
+from ppsyn.marginals import TableCounter
+from ppsyn.metrics.queries import (
     MAX_CELLS,
     RANGES_A_SET,
     RangeQuery,
@@ -17,8 +20,6 @@ from ppsyn.benchmark.queries import (
     range_queries,
     shares,
 )
-from ppsyn.discretize import EncodedTable
-from ppsyn.domain import Attribute, Domain
 
 sizes = st.lists(st.integers(1, 12), min_size=3, max_size=8)
 
@@ -54,7 +55,7 @@ def test_the_share_of_a_range_is_that_of_the_rows_in_it(case: tuple[EncodedTable
     inside = [
         all(low <= code <= high for code, low, high in zip(row, query.lows, query.highs, strict=True)) for row in rows
     ]
-    assert shares(table, [query])[0] == pytest.approx(sum(inside) / max(1, len(rows)))
+    assert shares(TableCounter(table), table.domain, [query])[0] == pytest.approx(sum(inside) / max(1, len(rows)))
 
 
 @given(sizes, st.sampled_from([3, 5]), st.integers(0, 5))

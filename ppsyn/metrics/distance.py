@@ -1,4 +1,4 @@
-"""How far a synthetic table is from the real one. Every result here is private: it reads the real table."""
+"""Distances between marginals of two tables, as private as the tables."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,9 @@ from ppsyn.marginals import TableCounter
 def workload_error(private_table: EncodedTable, synthetic: EncodedTable, workload: Sequence[Clique]) -> float:
     """Mean total variation distance over the workload's marginals. Private."""
     real, made = TableCounter(private_table), TableCounter(synthetic)
-    return float(np.mean([_total_variation(real.counts(clique), made.counts(clique)) for clique in workload]))
+    return float(np.mean([total_variation(real.counts(clique), made.counts(clique)) for clique in workload]))
 
 
-def _total_variation(left: Ints, right: Ints) -> float:
+def total_variation(left: Ints, right: Ints) -> float:
+    """The share of rows that would have to change their cell, where both tables count the same cells."""
     return float(0.5 * np.abs(left / max(1, left.sum()) - right / max(1, right.sum())).sum())
