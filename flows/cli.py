@@ -5,7 +5,7 @@ import click
 from flows.commands.accounts import abandon, budget
 from flows.commands.benchmark import benchmark
 from flows.commands.plan import plan
-from flows.commands.quality import quality
+from flows.commands.quality import private_report, quality
 from flows.commands.release import release
 from flows.commands.releases import audit, regenerate
 from flows.commands.schema import schema
@@ -30,9 +30,10 @@ def main() -> None:
       ppsyn audit out/releases/adult/RUN
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn quality out/releases/adult/RUN --rho 0.001
+      ppsyn private-report out/releases/adult/RUN
       ppsyn benchmark --mechanisms ppsyn,aim --epsilons 0.1,1
     """
 
 
-for _command in (schema, plan, release, budget, abandon, audit, regenerate, quality, benchmark):
+for _command in (schema, plan, release, budget, abandon, audit, regenerate, quality, private_report, benchmark):
     main.add_command(_command)

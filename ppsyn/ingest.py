@@ -2,11 +2,13 @@
 # pyarrow has no types of its own.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ppsyn.arrays import Codes
 from ppsyn.checks import check_codes, check_columns
 from ppsyn.discretize import domain_of, encode_marked
 from ppsyn.domain import Domain
@@ -22,7 +24,7 @@ from ppsyn.snapshot import (
     read_contents,
     write_codes,
 )
-from ppsyn.sources import fingerprint, needed, read_batches
+from ppsyn.sources import Batch, fingerprint, needed, read_batches
 from ppsyn.storage import Store
 from schemas.config import PersonUnit
 from schemas.release import Source, SqlSource
@@ -72,15 +74,31 @@ def source_matches(source: Source, store: Store, prefix: str) -> bool:
     return isinstance(source, SqlSource) or fingerprint(source) == read_contents(Shelf(store, prefix)).fingerprint
 
 
-def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
-    """Write the codes of each batch; then, of each person, drop the rows beyond the bound."""
-    names, domain = needed(schema, person), domain_of(schema)
-    crowd = None if person is None else Crowd(person.column)
-    fragments: list[Fragment] = []
-    for number, batch in enumerate(read_batches(source, schema, person)):
+def encoded_batches(
+    source: Source, schema: TableSchema, person: PersonUnit | None
+) -> Iterator[tuple[Batch, dict[str, Codes]]]:
+    """The private table in batches, each with its codes, checked.
+
+    Privacy:
+        Reads the private table; both parts of what it gives are private.
+
+    Raises:
+        PPSynError: As `ingest`.
+    """
+    names = needed(schema, person)
+    for batch in read_batches(source, schema, person):
         check_columns(batch.frame, names, batch.fragment)
         marked = encode_marked(batch.frame, schema)
         check_codes(marked, schema)
+        yield batch, marked
+
+
+def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
+    """Write the codes of each batch; then, of each person, drop the rows beyond the bound."""
+    domain = domain_of(schema)
+    crowd = None if person is None else Crowd(person.column)
+    fragments: list[Fragment] = []
+    for number, (batch, marked) in enumerate(encoded_batches(source, schema, person)):
         if crowd is not None and person is not None:
             crowd.add(batch.frame[person.column])
         fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", marked, domain))

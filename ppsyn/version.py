@@ -12,7 +12,7 @@ from schemas.run import CodeVersion
 
 _LIBRARIES = ("jax", "mbi", "numba", "numpy", "opendp", "pandas", "pyarrow", "scipy")
 _ROOT = Path(__file__).resolve().parent
-_OTHER = {"benchmark", "research"}
+_OTHER = {"benchmark", "private_report", "research"}
 """Parts that no release can reach."""
 
 

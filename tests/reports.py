@@ -8,6 +8,12 @@ import numpy as np
 import pandas as pd
 from published import Published, make_release
 
+from flows.originals import original_of
+from flows.private_report import write
+from ppsyn.quality.page import render
+from ppsyn.releases.opened import read_manifest
+from ppsyn.storage import open_store
+from schemas.quality import Quality
 from schemas.table import TableSchema
 
 HOSTILE = (
@@ -61,6 +67,53 @@ def wide_release(folder: Path, columns: int = 48) -> Published:
     ]
     schema = TableSchema.model_validate({"name": "people", "columns": kinds})
     return make_release(folder, frame, schema, changes=QUICK)
+
+
+def private_page(release: Published, out: Path) -> Path:
+    """The owner's own page about a release, whose table is where its run was told."""
+    root = open_store(release.ref.root)
+    manifest, _ = read_manifest(release.store)
+    write(release.store, original_of(manifest, None, root, None), out, [], [])
+    return out
+
+
+def quality_page(out: Path) -> Path:
+    """The page about figures that were paid for, with hostile names."""
+    out.write_bytes(render(FIGURES))
+    return out
+
+
+DIGEST = "5e" * 32
+
+FIGURES = Quality.model_validate(
+    {
+        "asked": {
+            "run": "20310203-040506-0a1b2c3d-q012345",
+            "dataset": "people",
+            "release": "20310203-040506-0a1b2c3d",
+            "manifest": DIGEST,
+            "rho": "1/1000",
+            "delta": 1e-9,
+            "person": None,
+            "sets": [
+                {"name": "workload", "marginals": [["age", HOSTILE[0]], [HOSTILE[1], HOSTILE[2]]]},
+                {"name": HOSTILE[0], "marginals": [[HOSTILE[0]]]},
+            ],
+        },
+        "measured_at": "2031-02-03T04:05:06Z",
+        "guarantee": {"rho": "1/1000", "epsilon": 0.25, "delta": 1e-9, "unit": "a row"},
+        "rows": {"noisy": 48_852, "sigma": 60.0},
+        "sigma": 70_000.0,
+        "figures": [
+            {"about": "workload", "statistic": "mean", "noisy": 9, "distance": 0.05, "lower": 0.04, "upper": 0.06},
+            {"about": "workload", "statistic": "worst", "noisy": 9, "distance": 1.0, "lower": 0.9, "upper": 1.0},
+            {"about": HOSTILE[0], "statistic": "mean", "noisy": -9, "distance": 0.0, "lower": 0.0, "upper": 0.0},
+        ],
+        "account": {"first": 3, "last": 5, "before": DIGEST, "head": DIGEST, "cap": "1", "left": "1/2"},
+        "entries": [],
+    }
+)
+"""Figures about a table with hostile names."""
 
 
 class Reader(HTMLParser):

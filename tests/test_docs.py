@@ -81,7 +81,7 @@ def test_the_commands_for_the_figures_can_be_given() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_on_the_pages_exist(path: Path) -> None:
-    told = re.findall(r"(?:^    |`)ppsyn ([a-z]+)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    told = re.findall(r"(?:^    |`)ppsyn ([a-z]+(?:-[a-z]+)*)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(told) <= set(main.commands)
 
 

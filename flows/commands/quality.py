@@ -1,4 +1,4 @@
-"""The commands that compare a release with its private table."""
+"""The commands that compare a release with its private table: for the public, and for its owner."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,10 @@ def _opened(release: str, file: str | None, private: str | None, store: str, **p
     return folder, original_of(read_sealed(folder)[0], file, kept, hidden)
 
 
+def _named(marginals: tuple[str, ...]) -> list[list[str]]:
+    return [[name.strip() for name in text.split(",")] for text in marginals]
+
+
 @click.command()
 @click.option("--rho", type=float, help="What to spend of the dataset's account, as zCDP.")
 @click.option("--epsilon", type=float, help="The same as an epsilon, at the account's delta.")
@@ -68,8 +72,7 @@ def quality(
     folder, original = _opened(release, **place)
     for sentence in earlier(folder, original):
         click.echo(sentence, err=True)
-    named = [[name.strip() for name in text.split(",")] for text in marginals]
-    found = measure(folder, original, rho, epsilon, named)
+    found = measure(folder, original, rho, epsilon, _named(marginals))
     try:
         url = publish(folder, found.quality)
     except StoreError:
@@ -79,3 +82,39 @@ def quality(
         print_json({"figures": url, **found.quality.model_dump(mode="json", exclude={"entries"})})
     else:
         click.echo(found.as_text(url, release))
+
+
+@click.command("private-report")
+@click.option(
+    "--out", type=click.Path(dir_okay=False), default="private-report.html", show_default=True,
+    help="The file to write, outside of all releases.",
+)  # fmt: skip
+@click.option(
+    "--marginal", "marginals", multiple=True, metavar="NAME,NAME",
+    help="A marginal to show besides those that are chosen; may be repeated.",
+)  # fmt: skip
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="An attribute to classify; may be repeated.")
+@_original_options
+@told
+def private_report(out: str, marginals: tuple[str, ...], targets: tuple[str, ...], release: str, **place: Any) -> None:
+    """Write a page that shows RELEASE beside its private table, for the owner of the data alone.
+
+    The page is private: it holds exact numbers, and nothing is charged for it. It is not written into a
+    release or a folder of releases. FILE is the release file, which says where the private table is;
+    without it, it is where the release's own run found it, by its record in the store. Figures that may be
+    published are those of `ppsyn quality`.
+
+    \b
+    Examples:
+      ppsyn private-report out/releases/adult/RUN
+      ppsyn private-report out/releases/adult/RUN release.yaml --out private/adult.html
+      ppsyn private-report out/releases/adult/RUN --marginal age,income --target income
+    """
+    from pathlib import Path
+
+    from flows.private_report import check_out, write
+
+    check_out(Path(out))
+    folder, original = _opened(release, **place)
+    write(folder, original, Path(out), _named(marginals), targets)
+    click.echo(f"private   {out}: not to be published; figures that may be: ppsyn quality {release} --rho R")

@@ -24,6 +24,11 @@ SURE = 2.2414027276
 """A standard normal is larger with a probability of 0.0125: four such tails make 5%."""
 
 
+def expected_reach(rho: float, figures: int, max_rows: int, rows: int) -> float:
+    """How far a bar will reach to either side, about, as a share of the rows."""
+    return SURE * max_rows * (1 + math.sqrt(figures)) / math.sqrt(2 * rho) / (2 * max(1, rows))
+
+
 def rows_of(answer: Measured) -> NoisyRows:
     """The noisy number of rows."""
     return NoisyRows(noisy=int(answer.noisy_counts[0]), sigma=answer.sigma)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ppsyn.report.elements import fold, line, picture, section, table, text_at
+from ppsyn.report.elements import contents, fold, line, picture, section, table, text_at
 from ppsyn.report.markup import Markup, Part, tag
 from ppsyn.report.sheet import sheet
 from ppsyn.report.words import amount, count, cut, finely, listed, marginal, nice_above, plural, share, small
@@ -22,11 +22,13 @@ def render(quality: Quality) -> bytes:
     asked = quality.asked
     return sheet(
         f"{asked.dataset}: quality of release {asked.release}",
+        tag("a", "Skip to the figures", href="#figures", class_="skip"),
         tag(
             "header",
             tag("p", "Quality of a differentially private synthetic table", class_="kicker"),
             tag("h1", asked.dataset),
             tag("p", f"Release {asked.release}, measured on {quality.measured_at.date().isoformat()}.", class_="lead"),
+            contents({"figures": "The figures", "meaning": "How to read them", "cost": "What they cost"}),
         ),
         tag("main", _figures(quality), _meaning(quality), _cost(quality)),
         tag("footer", f"Run {asked.run}. Made from the published figures alone."),

@@ -92,19 +92,29 @@ def _card(name: str, title: str, bars: Sequence[Bar], *, is_ordered: bool) -> Ma
         f"Counts of {title}",
         f"{plural(len(bars), 'group')} of values; the synthetic count of {within} lies within the error bar.",
     )
-    if len(bars) <= _MOST_ROWS or not is_ordered:
-        chart = _rows(name, told, _largest(bars, _MOST_ROWS) if len(bars) > _MOST_ROWS else bars)
-    else:
-        chart = _columns(name, told, bars)
     spread = bars[0].deviation
     return tag(
         "figure",
         tag("h4", title),
         tag("p", f"{plural(len(bars), 'group')}, {within} within noise (sd {spread:,.0f})"),
-        chart,
+        bar_chart(name, told, bars, is_ordered=is_ordered),
         fold("In numbers", bar_table(f"Counts of {title}", bars)),
         class_="card",
     )
+
+
+def bar_chart(name: str, told: tuple[str, str], bars: Sequence[Bar], *, is_ordered: bool) -> Markup:
+    """The groups of an attribute: a line for each, or a column where there are many and their order means something.
+
+    Args:
+        name: That no other picture of the page has.
+        told: Title and description.
+        bars: The groups.
+        is_ordered: Whether neighbouring groups are neighbours in meaning.
+    """
+    if len(bars) <= _MOST_ROWS or not is_ordered:
+        return _rows(name, told, _largest(bars, _MOST_ROWS) if len(bars) > _MOST_ROWS else bars)
+    return _columns(name, told, bars)
 
 
 def _largest(bars: Sequence[Bar], most: int) -> list[Bar]:

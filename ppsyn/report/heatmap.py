@@ -33,8 +33,8 @@ def trust(released: Released, rounds: Sequence[Told]) -> Markup:
         ),
         tag(
             "figure",
-            _map(released.synthesis.domain.names, found),
-            _legend(found),
+            heat_map(released.synthesis.domain.names, found, "measured together"),
+            heat_legend(found, "never measured together"),
             tag("figcaption", "A name stands for the row to its left and for the column below it."),
         ),
         tag("h3", "What these figures cover, and what they do not"),
@@ -43,7 +43,14 @@ def trust(released: Released, rounds: Sequence[Told]) -> Markup:
     )
 
 
-def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
+def heat_map(names: Sequence[str], found: Sequence[Trust], known_as: str) -> Markup:
+    """Shares of misplaced rows, of every attribute and pair.
+
+    Args:
+        names: The attributes.
+        found: In any order; what is not known is struck out.
+        known_as: What is said of the pairs that are known.
+    """
     is_wide = len(names) > _MOST_NARROW
     cell = _WIDE_CELL if is_wide else (_WIDTH - _SPACE - 2) / len(names)
     cell = min(cell, 26.0)
@@ -55,8 +62,8 @@ def _map(names: Sequence[str], found: Sequence[Trust]) -> Markup:
         parts += _cell(column * cell, row * cell, cell, one.misplaced)
     known = [one for one in found if one.misplaced is not None and len(one.clique) > 1]
     description = (
-        f"{plural(len(names), 'attribute')}; of {plural(len(found) - len(names), 'pair')}, {len(known)} were measured "
-        "together. The lists below have the figures."
+        f"{plural(len(names), 'attribute')}; of {plural(len(found) - len(names), 'pair')}, {len(known)} were "
+        f"{known_as}. The lists below have the figures."
     )
     told = ("Expected error per attribute and per pair", description)
     drawn = picture("heat", told, (max(side + _SPACE, _WIDTH), side), parts, style="fixed" if is_wide else "middle")
@@ -84,7 +91,8 @@ def _level(misplaced: float) -> int:
     return sum(misplaced >= limit for limit in _LIMITS)
 
 
-def _legend(found: Sequence[Trust]) -> Markup:
+def heat_legend(found: Sequence[Trust], unknown_as: str) -> Markup:
+    """What the colours mean, and what is said of pairs that are not known."""
     edges = [f"{limit:.0%}" for limit in _LIMITS]
     texts = [
         f"under {edges[0]}",
@@ -93,7 +101,7 @@ def _legend(found: Sequence[Trust]) -> Markup:
     ]
     entries = [(f"e{level}", text) for level, text in enumerate(texts)]
     if any(one.misplaced is None for one in found):
-        entries.append(("unknown", "struck out: never measured together"))
+        entries.append(("unknown", f"struck out: {unknown_as}"))
     return legend(entries)
 
 

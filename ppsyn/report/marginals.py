@@ -99,7 +99,7 @@ def _card(released: Released, name: str, measurement: Measurement, synthetic: Fl
         "figure",
         tag("h4", title),
         tag("p", f"{plural(groups, 'group')}, {within} within noise (sd {sigma:,.0f})"),
-        _scatter(name, told, (noisy, sums), sigma),
+        scatter(name, told, (noisy, sums), sigma, "measured"),
         fold("The groups that differ most", _worst(released, measurement, synthetic)),
         class_="card",
     )
@@ -111,24 +111,33 @@ def _worst(released: Released, measurement: Measurement, synthetic: Floats) -> M
     return bar_table(f"{marginal(measurement.clique)}: the groups that differ most", ranked)
 
 
-def _scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sigma: float) -> Markup:
+def scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sigma: float, across: str) -> Markup:
+    """Counts of cells or groups against the synthetic table's, on a square-root scale.
+
+    Args:
+        name: That no other picture of the page has.
+        told: Title and description.
+        counts: From left to right, and the synthetic table's from bottom to top.
+        sigma: Of the noise of the former; without any, no curves show how much of it there is.
+        across: What the former are.
+    """
     noisy, sums = counts
     largest = np.argsort(-np.maximum(noisy, sums), kind="stable")[:_MOST_POINTS]
-    top = float(max(noisy.max(), sums.max(), SURE * sigma))
+    top = float(max(noisy.max(), sums.max(), SURE * sigma)) or 1.0
     parts: list[Part] = [
         line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, _SIZE - _EDGE), "l-axis"),
         line((_EDGE, 4), (_EDGE, _SIZE - _EDGE), "l-axis"),
         line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, 4), "l-axis"),
         *(
             tag("path", d=_band(top, sigma, is_upper=is_upper), class_="l-soft", stroke_dasharray="3 3")
-            for is_upper in (True, False)
+            for is_upper in ((True, False) if sigma else ())
         ),
         *(
             tag("circle", cx=_x(x, top), cy=_y(y, top), r=2.6, class_="s-blue", fill_opacity="0.7")
             for x, y in zip(noisy[largest].tolist(), sums[largest].tolist(), strict=True)
         ),
         text_at(_EDGE, _SIZE - 10, "0"),
-        text_at(_SIZE - 4, _SIZE - 10, f"measured {count(top)}", anchor="end"),
+        text_at(_SIZE - 4, _SIZE - 10, f"{across} {count(top)}", anchor="end"),
         text_at(_EDGE + 6, 13, f"synthetic {count(top)}"),
     ]
     return picture(name, told, (_SIZE, _SIZE), parts)
