@@ -23,6 +23,7 @@ from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.jit import compiled
+from ppsyn.refine import Aim, refine
 
 BLOCK_ROWS = 2**17
 """Rows of a block; part of what a seed stands for."""
@@ -47,6 +48,8 @@ class Plan:
     steps: tuple[Step, ...]
     cumulative: tuple[Floats, ...]
     """Per step the running sums of its weights along the new cells; no row is zero throughout."""
+    aims: tuple[Aim, ...] = ()
+    """Marginals that a table of less than a block is brought nearer to."""
 
 
 def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dict[str, Codes]:
@@ -65,11 +68,13 @@ def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dic
     return table
 
 
-def blocks(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> Iterator[dict[str, Codes]]:
+def blocks(
+    steps: Sequence[Step], domain: Domain, rows: int, seed: int, aims: Sequence[Aim] = ()
+) -> Iterator[dict[str, Codes]]:
     """The rows of `generate`, one block at a time; arguments are checked at once."""
     check_count("rows", rows)
     check_count("seed", seed)
-    plan = prepare(steps, domain)
+    plan = prepare(steps, domain, aims)
     starts = range(0, rows, BLOCK_ROWS)
     return (make_block(plan, index, min(BLOCK_ROWS, rows - start), seed) for index, start in enumerate(starts))
 
@@ -91,10 +96,12 @@ def make_block(plan: Plan, index: int, rows_in_block: int, seed: int) -> dict[st
         keys = _encode(codes, step.given, plan.domain, rows_in_block)
         cells = deal(keys, cumulative, rng.random(rows_in_block))
         codes |= _decode(cells, step.new, plan.domain)
+    if index == 0 and rows_in_block < BLOCK_ROWS:  # all the rows there are; many are near their model by themselves
+        codes = refine(codes, plan.aims, plan.domain, rng)
     return {name: codes[name] for name in plan.domain.names}
 
 
-def prepare(steps: Sequence[Step], domain: Domain) -> Plan:
+def prepare(steps: Sequence[Step], domain: Domain, aims: Sequence[Aim] = ()) -> Plan:
     """Check the steps and sum their weights, once for all blocks.
 
     Raises:
@@ -104,7 +111,7 @@ def prepare(steps: Sequence[Step], domain: Domain) -> Plan:
     _check_cover(steps, domain)
     for step in steps:
         _check_weights(step, domain)
-    return Plan(domain, tuple(steps), tuple(_accumulate(step.weights) for step in steps))
+    return Plan(domain, tuple(steps), tuple(_accumulate(step.weights) for step in steps), tuple(aims))
 
 
 @compiled

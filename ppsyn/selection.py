@@ -14,13 +14,16 @@ from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from ppsyn.state import State
-from schemas.config import WorkloadConfig
+from schemas.config import AlgorithmConfig, WorkloadConfig
 
 ROUND_CELLS = 2**22
 """Cells of all the marginals that a round looks at: what bounds its time and its memory."""
 
 _MANY = 500
 """More triples than this are too many for a default workload."""
+
+_REFINED_CELLS = 2**22
+"""Of all marginals together that a small table is brought nearer to."""
 
 _NAMED = 3
 """Attributes that an error names."""
@@ -89,6 +92,19 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
         if attribute.size * least ** (degree - 1) <= room:
             for rest in _fitting(attributes[place + 1 :], degree - 1, room // attribute.size):
                 yield (attribute.name, *rest)
+
+
+def refined_cliques(domain: Domain, config: AlgorithmConfig) -> tuple[Clique, ...]:
+    """The workload's marginals that a small table is brought nearer to, smallest first, as far as there is room."""
+    if not config.refine or config.mechanism != "ppsyn":
+        return ()
+    found, room = list[Clique](), _REFINED_CELLS
+    for clique in sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]:
+        room -= domain.size(clique)
+        if room < 0:
+            break
+        found.append(clique)
+    return tuple(found)
 
 
 def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Clique, ...]:

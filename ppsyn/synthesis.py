@@ -16,11 +16,12 @@ from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError
-from ppsyn.generate import prepare
+from ppsyn.generate import check_count, prepare
 from ppsyn.model.fit import Effort, fit
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.model.program import Measurement
 from ppsyn.rows import Recipe
+from ppsyn.selection import refined_cliques
 from ppsyn.state import Round
 from schemas.config import AlgorithmConfig, PrivacyConfig
 from schemas.table import TableSchema
@@ -109,9 +110,16 @@ class Synthesis:
         Raises:
             ConfigError: If `rows` or `seed` is not a non-negative integer.
         """
-        plan = prepare(self.model.steps(), self.model.fold.drawn)
         rows = round(self.model.total) if rows is None else rows
+        check_count("rows", rows)
+        aims = self.model.aims(rows, self.refined)
+        plan = prepare(self.model.steps(), self.model.fold.drawn, aims)
         return Recipe(plan, self.schema, rows, self.seed if seed is None else seed)
+
+    @property
+    def refined(self) -> tuple[Clique, ...]:
+        """The marginals that a small synthetic table is brought nearer to."""
+        return refined_cliques(self.domain, self.config)
 
     def marginal(self, attributes: Iterable[str]) -> Marginal:
         """Expected counts of a marginal with error bars, from the model alone."""

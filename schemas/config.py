@@ -85,7 +85,7 @@ class Tuning(FrozenModel):
     """How the algorithm goes about it: what changes the answer and not the guarantee."""
 
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
-    """Which method spends the budget. The settings from `partition` to `thrift` are those of `ppsyn`."""
+    """Which method spends the budget. The settings from `partition` to `refine` are those of `ppsyn`."""
     partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
     """How the cells of a marginal are merged before it is measured; of a grid, only contrasts are."""
     initial: Share = 0.35
@@ -112,6 +112,8 @@ class Tuning(FrozenModel):
     """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
     thrift: Annotated[Finite, Field(ge=0)] = 0.1
     """What a candidate must tell to fill the model: this share of all rows for the whole of it, less for a part."""
+    refine: bool = True
+    """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
     model_mb: Positive = 2.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
@@ -132,7 +134,7 @@ class Tuning(FrozenModel):
 
 _OF_PPSYN = (
     "partition", "initial", "most_initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink",
-    "spread", "eta", "thrift",
+    "spread", "eta", "thrift", "refine",
 )  # fmt: skip
 
 

@@ -1,13 +1,15 @@
 """What takes part in a benchmark, by name: methods with their settings, and the paper as printed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from pydantic import ValidationError
 
+from ppsyn.arrays import Codes
 from ppsyn.discretize import EncodedTable
-from ppsyn.domain import Clique
+from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import rho_from
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
@@ -16,6 +18,7 @@ from ppsyn.marginals import TableCounter
 from ppsyn.methods import METHODS
 from ppsyn.model.graphical import GraphicalModel
 from ppsyn.research.printed import PrintedSettings, fit_not_private
+from ppsyn.selection import refined_cliques
 from ppsyn.synthesizer import make_plan, run, start
 from schemas.config import AlgorithmConfig, Tuning, WorkloadConfig
 from schemas.files import parse_yaml, rule_of
@@ -75,7 +78,8 @@ class _Private:
         changes = {"model_mb": model_mb, "workload": WorkloadConfig(cliques=workload)}
         plan = make_plan(table.domain, rho, 1, self.settings.model_copy(update=changes))
         state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
-        return _made(table, state.model, len(state.rounds), seed, is_private=True)
+        codes = state.model.blocks(_rows(state.model), seed, refined_cliques(table.domain, plan.config))
+        return _made(codes, table.domain, state.model, len(state.rounds), is_private=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +101,20 @@ class _Printed:
         """Run it on `table`, with noise from `seed`: nothing is promised, so nothing is lost."""
         settings = PrintedSettings(float(rho_from(epsilon, delta)), self.rounds, self.eta, model_mb)
         found = fit_not_private(table, workload, settings, np.random.default_rng(seed))
-        return _made(table, found.model, len(found.choices), seed, is_private=False)
+        codes = found.model.blocks(_rows(found.model), seed)
+        return _made(codes, table.domain, found.model, len(found.choices), is_private=False)
 
 
-def _made(table: EncodedTable, model: GraphicalModel, rounds: int, seed: int, *, is_private: bool) -> Made:
-    blocks = list(model.blocks(max(1, round(model.total)), seed))
-    columns = {name: np.concatenate([block[name] for block in blocks]) for name in table.domain.names}
-    synthetic = EncodedTable(table.domain, columns)
+def _rows(model: GraphicalModel) -> int:
+    return max(1, round(model.total))
+
+
+def _made(
+    codes: Iterable[dict[str, Codes]], domain: Domain, model: GraphicalModel, rounds: int, *, is_private: bool
+) -> Made:
+    blocks = list(codes)
+    columns = {name: np.concatenate([block[name] for block in blocks]) for name in domain.names}
+    synthetic = EncodedTable(domain, columns)
     return Made(synthetic, rounds, sum(belief.nbytes for belief in model.beliefs) / 2**20, is_private)
 
 

@@ -1,7 +1,7 @@
 """The graphical model: potentials on cliques, calibrated over a junction tree."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ppsyn.model.fold import Fold
 from ppsyn.model.program import build
 from ppsyn.model.project import Projector
 from ppsyn.model.tree import JunctionTree, junction_tree
+from ppsyn.refine import Aim
 
 FIRST_STEP = 0.0
 """A model that was never fitted has no step to resume from."""
@@ -55,10 +56,22 @@ class GraphicalModel:
         """Expected counts of a marginal over the groups of values that the model holds apart."""
         return self._projector.project(clique)
 
-    def blocks(self, rows: int, seed: int) -> Iterator[dict[str, Codes]]:
-        """Codes of synthetic rows, a block at a time; arguments are checked at once."""
-        made = generate.blocks(self.steps(), self.fold.drawn, rows, seed)
+    def blocks(self, rows: int, seed: int, cliques: Sequence[Clique] = ()) -> Iterator[dict[str, Codes]]:
+        """Codes of synthetic rows, a block at a time; arguments are checked at once.
+
+        Args:
+            rows: How many.
+            seed: Equal seeds give equal rows.
+            cliques: Marginals that a small table is brought nearer to.
+        """
+        made = generate.blocks(self.steps(), self.fold.drawn, rows, seed, self.aims(rows, cliques))
         return ({name: codes[name] for name in self.domain.names} for codes in made)
+
+    def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
+        """What these marginals should be in a table of so many rows; nothing where there are many."""
+        if rows >= generate.BLOCK_ROWS:
+            return ()
+        return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
 
     def steps(self) -> tuple[Step, ...]:
         """The model as a chain of conditional tables, for generation of the attributes in `fold.drawn`."""
