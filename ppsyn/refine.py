@@ -48,11 +48,11 @@ def refine(
     names = tuple(dict.fromkeys(name for aim in aims for name in aim.clique))
     if not names or codes[names[0]].size < 2:
         return dict(codes)
-    table = np.array([codes[name] for name in names])
+    table: Codes = np.stack([codes[name] for name in names])
     strides, starts = _layout(names, aims, domain)
     excess = _excess(table, strides, starts, aims)
     held = [_holding(attribute, strides, starts) for attribute in range(len(names))]
-    rows = table.shape[1]
+    rows = codes[names[0]].size
     for _ in range(_SWEEPS):
         for attribute in range(len(names)):
             partners = rng.integers(0, rows, size=rows, dtype=np.int64)
