@@ -85,6 +85,7 @@ class Result:
     Attributes:
         errors: By column; only those that were measured.
         seconds: If known.
+        rounds: If known; those of ours that have none, and of other tools, are not.
     """
 
     dataset: str
@@ -93,6 +94,7 @@ class Result:
     degree: int
     errors: Mapping[str, float]
     seconds: float | None
+    rounds: float | None = None
 
 
 def write_row(out: Path, run: BenchmarkRun, row: Row) -> None:
@@ -152,6 +154,7 @@ def results(rows: Iterable[Row]) -> list[Result]:
             row.degree,
             {name: value for name in ERRORS if (value := getattr(row, name)) is not None},
             row.seconds,
+            row.rounds,
         )
         for row in rows
     ]

@@ -26,6 +26,7 @@ class Cell:
         spread: Standard deviation of the runs; none of a single one.
         ratio: Mean over the mean of AIM, where AIM is there and not nought.
         seconds: Median, of the runs that tell; the first run of all may have compiled something.
+        round_seconds: The same for a round: all that a run took over its rounds, so that what is done once counts too.
     """
 
     dataset: str
@@ -38,6 +39,7 @@ class Cell:
     runs: int
     ratio: float | None
     seconds: float | None
+    round_seconds: float | None
 
     @property
     def standard_error(self) -> float:
@@ -65,6 +67,7 @@ def summarize(results: Iterable[Result]) -> list[Cell]:
 def _cell(key: tuple[str, int, float, str, str], found: Sequence[Result], mean: float, reference: float | None) -> Cell:
     values = [result.errors[key[3]] for result in found]
     seconds = [result.seconds for result in found if result.seconds is not None]
+    paces = [result.seconds / result.rounds for result in found if result.seconds is not None and result.rounds]
     return Cell(
         *key,
         mean=mean,
@@ -72,6 +75,7 @@ def _cell(key: tuple[str, int, float, str, str], found: Sequence[Result], mean: 
         runs=len(values),
         ratio=mean / reference if reference else None,
         seconds=statistics.median(seconds) if seconds else None,
+        round_seconds=statistics.median(paces) if paces else None,
     )
 
 
@@ -84,7 +88,7 @@ def as_text(cells: Sequence[Cell]) -> str:
     return "\n\n".join([*parts, textwrap.fill(WARNING, _WIDTH)])
 
 
-_HEAD = ("metric", "mechanism", "mean +- sd", "runs", f"ratio to {REFERENCE}", "seconds")
+_HEAD = ("metric", "mechanism", "mean +- sd", "runs", f"ratio to {REFERENCE}", "seconds", "a round")
 
 
 def _line(cell: Cell) -> tuple[str, ...]:
@@ -95,6 +99,7 @@ def _line(cell: Cell) -> tuple[str, ...]:
         str(cell.runs),
         "" if cell.ratio is None else f"{cell.ratio:.3f}",
         "" if cell.seconds is None else f"{cell.seconds:.1f}",
+        "" if cell.round_seconds is None else f"{cell.round_seconds:.2f}",
     )
 
 

@@ -60,3 +60,12 @@ def test_a_cell_as_json_holds_plain_values() -> None:
     (cell,) = summarize(results_of("ppsyn", [0.1]))
     assert cell.as_json()["spread"] is None
     assert cell.as_json()["mean"] == 0.1
+
+
+def test_seconds_a_round_are_told_of_runs_that_have_rounds() -> None:
+    runs = [Result("toy", "ppsyn", 1.0, 3, {"workload_error": 0.1}, seconds, rounds) for seconds, rounds in
+            ((6.0, 3.0), (8.0, 2.0), (5.0, 0.0), (7.0, None))]  # fmt: skip
+    (cell,) = summarize(runs)
+    assert (cell.seconds, cell.round_seconds) == (6.5, 3.0)
+    assert as_text([cell]).splitlines()[2].endswith("6.5      3.00")
+    assert summarize(results_of("mst", [0.1]))[0].round_seconds is None
