@@ -28,7 +28,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         Exit.BUDGET: "the account does not have what was asked for",
         Exit.RESUME: "the run cannot be resumed, or another process goes on with it",
         Exit.AUDIT: "the audit found something",
-        Exit.STORE: "a store, a database or the Prefect server failed; try again, or resume",
+        Exit.STORE: "a store, a database, the Prefect server or Dask failed; try again, or resume",
         Exit.INTERRUPTED: "interrupted; resume",
     }
 )
@@ -45,6 +45,7 @@ def exit_of(error: Exception) -> Exit | None:
         (errors.BudgetExceededError, Exit.BUDGET),
         (errors.RunError, Exit.RESUME),
         (errors.StoreError, Exit.STORE),
+        (errors.ClusterError, Exit.STORE),
         (ServerError, Exit.STORE),
         (errors.PPSynError, Exit.MISTAKE),
     )

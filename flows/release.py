@@ -1,5 +1,7 @@
 """The release flow: check, set the budget aside, ingest, synthesize round by round, validate, publish."""
 
+from contextlib import ExitStack
+
 from prefect import flow, get_client, get_run_logger
 from prefect.context import FlowRunContext
 
@@ -9,7 +11,7 @@ from ppsyn.runs.records import has_record, ref_of
 from ppsyn.storage import open_store
 from schemas.release import ReleaseConfig
 from schemas.run import RunRef
-from tasks import artifacts, ingest, publish, synthesize
+from tasks import artifacts, cluster, counting, ingest, publish, synthesize
 from tasks.runs import watchers
 
 
@@ -32,13 +34,18 @@ def release(file: str, settings: tuple[str, ...] = (), resume: str | None = None
     if not publish.is_published(ref):
         _enter("reading the table")
         ingest.ingest(ref)
-        if synthesize.stage(ref) != "done":
-            _enter("counting marginals")
-            synthesize.count_marginals(ref)
-        _synthesize(ref)
+        with ExitStack() as workers:
+            if synthesize.stage(ref) != "done":
+                runner = workers.enter_context(cluster.opened(ref.runtime))
+                workers.enter_context(counting.spread_over(ref, runner))
+                _enter("counting marginals")
+                synthesize.count_marginals(ref)
+            _synthesize(ref)
         _enter("generating rows")
         publish.generate(ref)
+        _enter("checking rows")
         publish.validate(ref)
+        _enter("writing the release")
         publish.write_artifacts(ref)
     url = publish.publish(ref)
     artifacts.show_release(ref, url)

@@ -1,23 +1,104 @@
 """What tables that outgrow memory cost, part by part: `ppsyn benchmark scale`."""
 
 import json
+import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+import yaml
 from pydantic import JsonValue
 
+from flows.embedded import prefect_api
 from ppsyn.benchmark import counting, writing
-from ppsyn.benchmark.gauges import Check
+from ppsyn.benchmark.gauges import Check, as_table, at_least, equal, told_by
+from ppsyn.benchmark.population import SCHEMA, write_snapshot, write_table
+from ppsyn.errors import InvariantError
+from ppsyn.marginals.spread import Spread
+from ppsyn.runs.records import begin, private_folder, ref_of
+from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.storage import open_store
+from schemas.config import RuntimeConfig
+from schemas.release import ReleaseConfig
 
 Say: TypeAlias = Callable[[str], None]
 Part: TypeAlias = Callable[[Path, int, Say], tuple[dict[str, JsonValue], list[Check]]]
 """Measures in a folder of its own with so many rows, says what it found; returns the figures and the checks."""
 
+_DASK_PARTS = 4
+_DASK_REPEATS = 3
+_WANTED_SPEEDUP = 1.6
+
+
+def measure_dask(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonValue], list[Check]]:
+    """The same pass on one worker and on two."""
+    config = _config(folder)
+    ref = ref_of(config, "benchmark")
+    begin(ref, config, SCHEMA)
+    shelf = Shelf(open_store(ref.private), private_folder(ref.run))
+    write_snapshot(shelf, rows)
+    snapshot = open_snapshot(shelf, SCHEMA)
+    local, seconds, is_equal = counting.digest(snapshot.count(counting.CLIQUES)), dict[int, float](), True
+    os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"  # there is no flow here, only its tasks
+    with prefect_api():
+        from tasks import cluster  # noqa: PLC0415  # Prefect is imported while its server starts
+        from tasks.counting import work_of  # noqa: PLC0415
+
+        for workers in (1, 2):
+            with cluster.opened(RuntimeConfig(workers=workers)) as runner:
+                if runner is None:
+                    raise InvariantError("Workers were asked for and there are none.")
+                spread = Spread(snapshot, _DASK_PARTS, work_of(ref, runner))
+                spread.count(counting.CLIQUES[:1])  # has all workers import and compile
+                took: list[float] = []
+                for _ in range(_DASK_REPEATS):
+                    began = time.perf_counter()
+                    is_equal &= counting.digest(spread.count(counting.CLIQUES)) == local
+                    took.append(time.perf_counter() - began)
+            seconds[workers] = min(took)
+            say(f"{workers} worker{'s' if workers > 1 else ' '}  {seconds[workers]:.2f} s, the best of {_DASK_REPEATS}")
+    checks = [
+        at_least("speed of two workers to one", seconds[1] / seconds[2], _WANTED_SPEEDUP),
+        equal("local pass and Dask, counts that differ", is_equal),
+    ]
+    return {"seconds": {str(workers): took for workers, took in seconds.items()}}, checks
+
+
+def measure_release(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonValue], list[Check]]:
+    """A whole release at epsilon 1, stage by stage, in a process of its own."""
+    write_table(folder / "table.parquet", rows)
+    (folder / "schema.yaml").write_text(yaml.safe_dump(SCHEMA.model_dump(mode="json")), encoding="utf-8")
+    document = _config(folder).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    (folder / "release.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    stages = told_by("flows.staged", str(folder / "release.yaml"))["stages"]
+    lines = [["stage", "seconds", "cpu s", "peak MB"]]
+    names = ("seconds", "cpu_seconds", "peak_mb")
+    lines += [[stage["stage"], *(f"{stage[name]:.1f}" for name in names)] for stage in stages]
+    total, cpu = (sum(stage[name] for stage in stages) for name in names[:2])
+    say(as_table([*lines, ["all", f"{total:.1f}", f"{cpu:.1f}", f"{max(stage['peak_mb'] for stage in stages):.1f}"]]))
+    return {"stages": stages}, []
+
+
+def _config(folder: Path) -> ReleaseConfig:
+    return ReleaseConfig.model_validate(
+        {
+            "dataset": "population",
+            "source": {"kind": "parquet", "path": str(folder / "table.parquet")},
+            "schema": str(folder / "schema.yaml"),
+            "privacy": {"epsilon": 1.0, "delta": 1e-9},
+            "account": {"cap": {"epsilon": 2.0, "delta": 1e-9}},
+            "stores": {"root": str(folder / "stores")},
+        }
+    )
+
+
 PARTS: Mapping[str, Part] = {
     "counting": counting.measure,
+    "Dask": measure_dask,
+    "release": measure_release,
     "generation": writing.measure,
 }
 

@@ -72,6 +72,10 @@ class BudgetExceededError(PPSynError):
         super().__init__(f"Expected 0 < rho <= {float(left):.6g} (what is left), got {float(asked):.6g}.")
 
 
+class ClusterError(PPSynError):
+    """Dask workers that are not there, or died; nothing was spent that was not already."""
+
+
 class StoreError(PPSynError):
     """A store that cannot be used, or an object that cannot be read or written."""
 

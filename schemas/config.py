@@ -149,3 +149,31 @@ class RuntimeConfig(FrozenModel):
 
     marginals_mb: Positive = 256.0
     """Memory for exact marginals. Those that it cannot hold are counted anew in every round that needs them."""
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """Dask workers to start on this machine, one thread each. Without them or a scheduler, one process does all."""
+    scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[^\s@]+$")] | None = None
+    """The address of a Dask scheduler that is running already, such as tls://scheduler.example.org:8786."""
+    parts: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Parts that work is divided into for Dask; by default four for each worker, and 64 with a scheduler."""
+    dashboard: bool = False
+    """Whether workers that are started here have Dask's dashboard, on loopback."""
+
+    @model_validator(mode="after")
+    def _one_cluster(self) -> Self:
+        if self.workers is not None and self.scheduler is not None:
+            raise ValueError("give workers or scheduler, not both")
+        if not self.is_spread and self.parts is not None:
+            raise ValueError("parts are for Dask: give workers or scheduler too")
+        if self.workers is None and self.dashboard:
+            raise ValueError("dashboard is for workers that are started here: give workers too")
+        return self
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether Dask is asked for."""
+        return self.workers is not None or self.scheduler is not None
+
+    @property
+    def part_count(self) -> int:
+        """Parts that work is divided into."""
+        return self.parts or (4 * self.workers if self.workers is not None else 64)

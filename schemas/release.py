@@ -124,6 +124,14 @@ class ReleaseConfig(FrozenModel):
     stores: StoresConfig
     runtime: RuntimeConfig = RuntimeConfig()
 
+    @model_validator(mode="after")
+    def _shared_stores(self) -> Self:
+        if self.runtime.is_spread and (
+            self.stores.root.is_memory or (self.stores.private or self.stores.root).is_memory
+        ):
+            raise ValueError("stores in memory cannot be shared with Dask workers; give folders or buckets")
+        return self
+
     @property
     def method(self) -> AlgorithmConfig:
         """The algorithm with its workload."""

@@ -12,6 +12,7 @@ from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
 from ppsyn.marginals.held import open_counter
+from ppsyn.marginals.spread import Spread, Work
 from ppsyn.requests import Answer, Lost, Request
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints
@@ -45,6 +46,7 @@ class Run:
         self.plan = plan_of(self.record)
         self.state, self.step = start(self.plan), 0
         self.token = uuid4().hex
+        self.work: Work | None = None
         self._pending: tuple[Request, Answer] | None = None
         self._restore()
 
@@ -100,7 +102,8 @@ class Run:
     @cached_property
     def _curator(self) -> TableCurator:
         snapshot = open_snapshot(Shelf(self.private, private_folder(self.ref.run)), self.record.table)
-        counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb)
+        rows = None if self.work is None else Spread(snapshot, self.ref.runtime.part_count, self.work)
+        counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb, rows)
         return TableCurator(counter, RunAccount(self.account, self.ref.run, lambda: self.step), self.plan.sensitivity)
 
     def _restore(self) -> None:

@@ -1,0 +1,51 @@
+"""Counting the encoded table on Dask: workers see fragments and write partial counts, and draw no noise."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prefect import task
+
+from ppsyn.errors import RunError
+from ppsyn.marginals import spread
+from ppsyn.runs.records import private_folder, read_record
+from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.storage import open_store
+from ppsyn.version import code_version
+from schemas.run import RunRef
+from tasks.cluster import run_all
+from tasks.policies import PRIVATE, sealed
+from tasks.runs import run_of
+
+if TYPE_CHECKING:
+    from prefect_dask.task_runners import DaskTaskRunner
+
+
+@task(name="count part", task_run_name="{ref.dataset} {ref.run} count part {number}", **PRIVATE)
+@sealed
+def count_part(ref: RunRef, name: str, number: int) -> None:
+    """Count one part of a pass into the private store. Idempotent: a part that is there is not counted again."""
+    record = read_record(open_store(ref.root), ref.run)
+    if record.code.source != code_version().source:
+        raise RunError(f"Expected workers with the code that began run {ref.run}. Install the same version on all.")
+    shelf = Shelf(open_store(ref.private), private_folder(ref.run))
+    spread.count_part(open_snapshot(shelf, record.table), name, number)
+
+
+def work_of(ref: RunRef, runner: "DaskTaskRunner") -> spread.Work:
+    """What has these workers count the parts of a pass."""
+
+    def work(name: str, parts: int) -> None:
+        run_all(runner, count_part, [{"ref": ref, "name": name, "number": number} for number in range(parts)])
+
+    return work
+
+
+@contextmanager
+def spread_over(ref: RunRef, runner: "DaskTaskRunner | None") -> Generator[None]:
+    """Have the run's marginals counted by these workers, if there are any."""
+    run_of(ref).work = None if runner is None else work_of(ref, runner)
+    try:
+        yield
+    finally:
+        run_of(ref).work = None

@@ -1,0 +1,120 @@
+"""Counting on real Dask workers: as this process counts, whoever dies, and out of everybody else's reach."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import dask.config
+import dying_worker
+import psutil
+import pytest
+from click.testing import CliRunner
+from distributed import LocalCluster
+from small_release import write_release
+
+from flows.cli import main
+from flows.release import release
+from ppsyn.domain import Clique
+from ppsyn.errors import ClusterError
+from ppsyn.marginals import Rows, TableCounter, held, spread
+from ppsyn.releases.audit import audit
+from ppsyn.runs import run as runs
+from ppsyn.snapshot import Snapshot
+from ppsyn.storage import open_store
+from schemas.config import RuntimeConfig
+from schemas.places import Place
+from tasks import cluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many marginals were counted both ways; they must be equal."""
+    seen: list[int] = []
+
+    def both(snapshot: Snapshot, cliques: Iterable[Clique], room_mb: float, rows: Rows | None = None) -> TableCounter:
+        asked = list(cliques)
+        assert isinstance(rows, spread.Spread)
+        counter = held.open_counter(snapshot, asked, room_mb, rows)
+        for clique, counts in counter.marginals(asked):
+            assert counts.tobytes() == snapshot.count([clique])[0].tobytes()
+        seen.append(len(asked))
+        return counter
+
+    monkeypatch.setattr(runs, "open_counter", both)
+    return seen
+
+
+def assert_whole(url: str, folder: Path) -> None:
+    assert [finding for finding in audit(open_store(Place(url=url))) if finding.problem is not None] == []
+    assert list((folder / "out").rglob("private")) == []
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_worker_that_is_killed_in_the_middle_costs_time_and_nothing_else(
+    tmp_path: Path, compared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "dead"
+    monkeypatch.setenv(dying_worker.MARKER, str(marker))
+    file = write_release(tmp_path, runtime={"workers": 2, "parts": 3})
+    with dask.config.set({"distributed.worker.preload": [dying_worker.__file__]}):
+        url = release(str(file))
+    assert marker.exists()
+    assert compared
+    assert_whole(url, tmp_path)
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_scheduler_that_is_there_already_is_used_also_in_rounds_that_count_anew(
+    tmp_path: Path, compared: list[int]
+) -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as there:
+        runtime = {"scheduler": there.scheduler_address, "parts": 2, "marginals_mb": 0.001}
+        url = release(str(write_release(tmp_path, runtime=runtime)))
+    assert compared
+    assert_whole(url, tmp_path)
+
+
+def test_workers_listen_on_loopback_and_keep_their_memory() -> None:
+    with cluster.opened(RuntimeConfig(workers=2)) as runner:
+        assert runner is not None
+        assert set(runner.client.run(os.getenv, "MALLOC_TRIM_THRESHOLD_").values()) == {None}
+        assert runner.client.scheduler is not None
+        assert runner.client.scheduler.address.startswith("tls://127.0.0.1:")
+        family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        listening = {
+            (process.pid, socket.laddr.ip)
+            for process in family
+            for socket in process.net_connections()
+            if socket.status == psutil.CONN_LISTEN
+        }
+        assert {ip for _, ip in listening} == {"127.0.0.1"}
+        assert len({pid for pid, _ in listening}) >= 3
+        page = f"http://127.0.0.1:{runner.client.scheduler_info()['services']['dashboard']}/status"
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(page, timeout=10)
+
+
+def test_a_scheduler_that_is_not_there_is_told_before_anything_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_api: str
+) -> None:
+    file = write_release(tmp_path, runtime={"scheduler": "tcp://127.0.0.1:1"})
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        told = CliRunner().invoke(main, ["release", str(file)])
+    assert told.exit_code == 6
+    assert "Expected Dask workers at tcp://127.0.0.1:1" in told.output
+    assert "--resume" in told.output
+    assert "charge" not in "".join(path.read_text() for path in (tmp_path / "out/accounts").rglob("*.json"))
+
+
+def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1)
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as there,
+        pytest.raises(ClusterError, match="within 1 seconds"),
+        cluster.opened(RuntimeConfig(scheduler=there.scheduler_address)),
+    ):
+        pass
