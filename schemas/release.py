@@ -201,5 +201,5 @@ def _field(location: tuple[int | str, ...]) -> str:
 
 
 _KINDS = ("csv", "parquet", "sql")
-_ADDRESSES = (("source",), ("stores",))
+_ADDRESSES = (("source",), ("stores",), ("runtime",))
 """Parts of a file that a password may have been written into by mistake."""

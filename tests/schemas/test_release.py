@@ -173,6 +173,33 @@ def test_a_fault_names_the_field_and_the_rule(tmp_path: Path, field: str, value:
     assert any(rule in problem and problem.split(": ")[0] in named for problem in problems), problems
 
 
+@pytest.mark.parametrize(
+    ("runtime", "rule"),
+    [
+        ({"workers": 2, "scheduler": "tcp://h:1"}, "not both"),
+        ({"workers": 0}, "greater than or equal to 1"),
+        ({"parts": 3}, "give workers or scheduler too"),
+        ({"dashboard": True, "scheduler": "tcp://h:1"}, "give workers too"),
+        ({"scheduler": f"tcp://ann:{SECRET}@h:1"}, "pattern"),
+        ({"scheduler": "h:8786"}, "pattern"),
+        ({"marginals_mb": -1}, "greater than 0"),
+        ({"cores": 3}, "Expected no field of this name"),
+    ],
+)
+def test_a_fault_of_the_runtime_is_told(tmp_path: Path, runtime: object, rule: str) -> None:
+    (fault,) = faults(tmp_path, put(FULL, "runtime", runtime))
+    assert "'runtime" in fault
+    assert rule in fault
+    assert SECRET not in fault
+
+
+def test_workers_cannot_share_a_store_in_memory(tmp_path: Path) -> None:
+    spread = put(FULL, "runtime", {"workers": 2})
+    assert load_release(write(tmp_path, spread)).runtime.part_count == 8
+    (fault,) = faults(tmp_path, put(spread, "stores.private", "memory://x"))
+    assert "stores in memory" in fault
+
+
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     document = put(FULL, "dataset", "NO")
     for field, value in (("privacy.epsilon", -1), ("generation.seed", -1), ("stores.private", "gs://x"), ("extra", 1)):
