@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from obstore.exceptions import BaseError
 
@@ -14,6 +15,7 @@ from schemas.places import Place
 from schemas.release import CsvSource, ParquetSource
 
 _CHUNK = 2**20
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 UNREADABLE = (StoreError, BaseError, OSError)
 """What a store or a disk may raise while it is read."""
@@ -30,6 +32,13 @@ class Fragment:
     def url(self) -> str:
         """Its address."""
         return self.store.url(self.key)
+
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """The values that its folders are named by, as in `year=2020/part-0.parquet`."""
+        steps = (step.partition("=") for step in PurePosixPath(self.key).parts[:-1])
+        values = {unquote(name): unquote(value) for name, equals, value in steps if name and equals}
+        return {name: None if value == _NULL else value for name, value in values.items()}
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
         """The file, to read and seek in."""

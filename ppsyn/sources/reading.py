@@ -10,6 +10,7 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
+from ppsyn.errors import SourceError
 from ppsyn.sources.batches import Batch, guarded
 from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
 from ppsyn.sources.database import QUERY, check_query, query_frames
@@ -94,9 +95,11 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
             yield Batch(QUERY, frame)
         return
     for fragment in find_fragments(source):
-        _check_fragment(fragment, source, schema, person)
-        for frame in guarded(_frames(fragment, source, names), _BROKEN, _rule(fragment, source)):
-            yield Batch(fragment.url, frame)
+        own = _check_fragment(fragment, source, schema, person)
+        inside = [name for name in names if name in own]
+        for frame in guarded(_frames(fragment, source, inside), _BROKEN, _rule(fragment, source)):
+            outside = {name: _repeated(fragment.partition[name], len(frame)) for name in names if name not in own}
+            yield Batch(fragment.url, frame.assign(**outside)[names] if outside else frame)
 
 
 def fingerprint(source: Source) -> str | None:
@@ -111,13 +114,22 @@ def fingerprint(source: Source) -> str | None:
     return None if isinstance(source, SqlSource) else hash_fragments(find_fragments(source))
 
 
-def _check_fragment(fragment: Fragment, source: _Files, schema: TableSchema, person: PersonUnit | None) -> None:
-    if isinstance(source, CsvSource):
-        check_names(csv_names(fragment, source), fragment.url, schema)
-        return
-    check_names(parquet_names(fragment), fragment.url, schema)
-    if person is not None:
+def _check_fragment(fragment: Fragment, source: _Files, schema: TableSchema, person: PersonUnit | None) -> list[str]:
+    """The columns of the file itself; those that it lacks are in the names of its folders."""
+    own = csv_names(fragment, source) if isinstance(source, CsvSource) else parquet_names(fragment)
+    columns = [column.name for column in schema.columns]
+    lacking = [name for name in (*columns, *schema.excluded) if name not in own and name in fragment.partition]
+    if set(columns) <= set(lacking):
+        raise SourceError(f"Expected a column of the schema in {fragment.url} itself, not in the name of its folder.")
+    check_names([*own, *lacking], fragment.url, schema)
+    if isinstance(source, ParquetSource) and person is not None and person.column in own:
         check_ids(fragment, person.column)
+    return own
+
+
+def _repeated(value: str | None, rows: int) -> "pd.Series[str]":
+    """A column of one text, as it would be read from a CSV file."""
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.repeat(pa.scalar(value, pa.string()), rows)))
 
 
 def _frames(fragment: Fragment, source: _Files, names: list[str]) -> Iterator[pd.DataFrame]:

@@ -217,6 +217,8 @@ def test_moments_of_any_year_are_clipped_on_their_own_side(zone: str | None) -> 
 
 # Where fragments are
 
+PLAIN = SCHEMA.model_copy(update={"excluded": ()})
+
 
 def test_folders_are_searched_and_hidden_files_passed_over(tmp_path: Path) -> None:
     data = csv_bytes(ROWS[:1], ["age", "job.title", "who"])
@@ -228,6 +230,45 @@ def test_folders_are_searched_and_hidden_files_passed_over(tmp_path: Path) -> No
     check_source(source, SCHEMA, PERSON)
     found = [Path(batch.fragment).relative_to(tmp_path) for batch in read_batches(source, SCHEMA, PERSON)]
     assert sorted(map(str, found)) == ["a b#.csv", "b.csv", "deep/er/é.CSV"]
+
+
+@pytest.mark.parametrize("make", [CsvSource, ParquetSource])
+def test_a_column_that_files_lack_is_in_the_names_of_their_folders(make: type[CsvSource | ParquetSource]) -> None:
+    kind = "csv" if make is CsvSource else "parquet"
+    folders = {
+        "who=7/age=31": 31,
+        "who=7/age=105": 99,
+        "who=8/age=__HIVE_DEFAULT_PARTITION__": 100,
+        "who=a%20b/age=x": 100,
+    }
+    data = {"csv": csv_bytes, "parquet": parquet_bytes}[kind](ROWS[:3], ["job.title"])
+    place = Place(url=f"memory://partitioned-{kind}")
+    put(place, {f"{folder}/part.{kind}": data for folder in folders})
+    source = make(kind=kind, path=place, batch_rows=2)  # type: ignore[arg-type]
+    check_source(source, SCHEMA, PERSON)
+    batches = list(read_batches(source, SCHEMA, PERSON))
+    assert [list(batch.frame.columns) for batch in batches] == [["age", "job.title", "who"]] * 8
+    whole = pd.concat([batch.frame for batch in batches])
+    found = dict(zip((batch.fragment for batch in batches), batches, strict=True))
+    for folder, code in folders.items():
+        codes = encode_marked(found[f"{place.url}/{folder}/part.{kind}"].frame.drop(columns="who"), PLAIN)
+        assert set(codes["age"].tolist()) == {code}
+    assert sorted(set(whole["who"])) == ["7", "8", "a b"]
+    assert len(whole) == 12
+
+
+def test_a_column_of_the_file_goes_before_the_name_of_its_folder() -> None:
+    place = Place(url="memory://partitioned-both")
+    put(place, {"age=99/other=1/a.csv": csv_bytes(ROWS[:1], ["age", "job.title", "who"])})
+    (batch,) = read_batches(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
+    assert batch.frame["age"].tolist() == ["31"]
+
+
+def test_a_file_has_a_column_of_its_own() -> None:
+    place = Place(url="memory://partitioned-empty")
+    put(place, {"age=1/job.title=cook/a.csv": b"who\n1\n"})
+    with pytest.raises(SourceError, match="itself"):
+        check_source(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
 
 
 def test_a_single_file_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
