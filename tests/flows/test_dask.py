@@ -1,6 +1,9 @@
 """Counting on real Dask workers: as this process counts, whoever dies, and out of everybody else's reach."""
 
+import logging
 import os
+import secrets
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.error import HTTPError
@@ -17,7 +20,7 @@ from small_release import write_release
 from flows.cli import main
 from flows.release import release
 from ppsyn.domain import Clique
-from ppsyn.errors import ClusterError
+from ppsyn.errors import ClusterError, InvariantError
 from ppsyn.marginals import Rows, TableCounter, held, spread
 from ppsyn.releases.audit import audit
 from ppsyn.runs import run as runs
@@ -65,6 +68,33 @@ def test_a_worker_that_is_killed_in_the_middle_costs_time_and_nothing_else(
     assert marker.exists()
     assert compared
     assert_whole(url, tmp_path)
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_an_error_of_a_worker_tells_nothing_and_leaves_the_run_to_be_resumed(
+    tmp_path: Path,
+    prefect_server_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    canary = f"canary{secrets.token_hex(8)}"
+    caplog.set_level(logging.DEBUG)
+    file = write_release(tmp_path, runtime={"workers": 1, "parts": 1})
+    with monkeypatch.context() as patch, dask.config.set({"distributed.worker.preload": [dying_worker.__file__]}):
+        patch.setenv(dying_worker.TEXT, canary)
+        state = release(str(file), return_state=True)
+    error = state.result(raise_on_failure=False)
+    assert isinstance(error, InvariantError)
+    told = f"{state.message} {''.join(traceback.format_exception(error))} {caplog.text} {''.join(capfd.readouterr())}"
+    assert "ValueError in count_part" in told
+    assert canary not in told
+    assert [
+        path for path in prefect_server_folder.rglob("*") if path.is_file() and canary.encode() in path.read_bytes()
+    ] == []
+    (run,) = (path.name for path in (tmp_path / "out/runs").iterdir())
+    assert canary in (tmp_path / f"out/runs/{run}/private/failure.txt").read_text()
+    assert_whole(release(str(file), settings=("runtime={}",), resume=run), tmp_path)
 
 
 @pytest.mark.usefixtures("prefect_api")

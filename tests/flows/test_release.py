@@ -380,6 +380,18 @@ def test_a_damaged_parquet_fragment_is_named_and_holds_the_budget(
     assert_held_and_freed(file, failure.run)
 
 
+def test_a_run_whose_damaged_fragment_was_mended_is_resumed(tmp_path: Path, prefect_api: str, rows: Table) -> None:
+    whole, place = fragments(rows), Place(url=str(tmp_path / "fragments"))
+    damaged = {**whole, "part-0.parquet": b"PAR1" + bytes(200) + whole["part-0.parquet"][204:]}
+    file = write_release(tmp_path)
+    settings = change("source", files_at("parquet", place, damaged))
+    failure = failed(prefect_api, file, settings)
+    files_at("parquet", place, whole)
+    url = release(str(file), settings=(settings,), resume=failure.run)
+    assert url.endswith(failure.run)
+    assert [finding for finding in audit(open_store(Place(url=url))) if finding.problem] == []
+
+
 def test_a_database_that_goes_away_amid_the_rows_holds_the_budget(
     tmp_path: Path, prefect_api: str, postgres: str, keys: None, rows: Table
 ) -> None:
