@@ -151,7 +151,7 @@ class RuntimeConfig(FrozenModel):
     """Memory for exact marginals. Those that it cannot hold are counted anew in every round that needs them."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Dask workers to start on this machine, one thread each. Without them or a scheduler, one process does all."""
-    scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[^\s@]+$")] | None = None
+    scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9.:_-]+$")] | None = None
     """The address of a Dask scheduler that is running already, such as tls://scheduler.example.org:8786."""
     parts: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Parts that work is divided into for Dask; by default four for each worker, and 64 with a scheduler."""
