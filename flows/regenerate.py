@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -17,6 +17,7 @@ from ppsyn.releases.opened import open_release, read_manifest
 from ppsyn.releases.tables import write_rows
 from ppsyn.rows import Recipe
 from ppsyn.storage import Store
+from schemas.config import RuntimeConfig
 
 
 def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
@@ -24,26 +25,36 @@ def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
     return open_release(folder).recipe(read_manifest(folder)[0].rows if rows is None else rows, seed)
 
 
-def write(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) -> int:
+def write(recipe: Recipe, out: Path, group_rows: int, runtime: RuntimeConfig, *, is_quiet: bool) -> int:
     """Write rows to a Parquet file, in bounded memory; returns how many. The file appears when it is complete.
 
     Args:
         recipe: The rows.
         out: The file.
         group_rows: Rows of a row group of the file.
+        runtime: Whether Dask's workers make the rows. The file is the same to the byte.
         is_quiet: Whether to show no progress on a terminal.
 
     Raises:
         StoreError: If the file cannot be written.
+        ClusterError: If Dask's workers fail.
     """
     if out.exists() and not out.is_file():
         raise StoreError(f"Cannot write {out}: it is not a file.")
     try:
-        with _appearing(out) as file:
-            return write_rows(_watched(recipe.made(), recipe.rows, is_quiet), recipe.no_rows(), file, group_rows)
+        with _appearing(out) as file, _made(recipe, runtime) as blocks:
+            return write_rows(_watched(blocks, recipe.rows, is_quiet), recipe.no_rows(), file, group_rows)
     except OSError as error:
         problem = f"Cannot write {out}: {error.strerror}."
     raise StoreError(problem)
+
+
+def _made(recipe: Recipe, runtime: RuntimeConfig) -> AbstractContextManager[Iterator[pd.DataFrame]]:
+    if not runtime.is_spread:
+        return nullcontext(recipe.made())
+    from tasks.generating import made  # noqa: PLC0415  # Prefect and Dask take seconds
+
+    return made(recipe, runtime)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
 
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,8 @@ def _runner(runtime: RuntimeConfig) -> "DaskTaskRunner":
     from distributed import LocalCluster, Security  # noqa: PLC0415
     from prefect_dask.task_runners import DaskTaskRunner  # noqa: PLC0415
 
+    for name in ("distributed", "prefect.task_runner.dask"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # they tell of every connection
     if runtime.scheduler is not None:
         return DaskTaskRunner(address=runtime.scheduler)
     # Dask has workers give memory back at once, which makes counting three times slower.
@@ -73,14 +76,25 @@ def run_all(runner: "DaskTaskRunner", task: "Task[..., None]", calls: Sequence[M
         PPSynError: The first failure of a task.
         ClusterError: If workers died over and over, or the scheduler is gone.
     """
+    with failures_told("resume the run"):
+        for future in [runner.submit(task, dict(call)) for call in calls]:
+            future.result()
+
+
+@contextmanager
+def failures_told(remedy: str) -> Generator[None]:
+    """Tell of workers that died over and over, or of a scheduler that is gone, in a sentence.
+
+    Raises:
+        ClusterError: In the place of what Dask says of it.
+    """
     from distributed import KilledWorker  # noqa: PLC0415  # as above
     from distributed.client import FutureCancelledError  # noqa: PLC0415
     from distributed.comm.core import CommClosedError  # noqa: PLC0415
 
     try:
-        for future in [runner.submit(task, dict(call)) for call in calls]:
-            future.result()
+        yield
         return
     except (KilledWorker, CommClosedError, FutureCancelledError, OSError, TimeoutError) as error:
         problem = type(error).__name__
-    raise ClusterError(f"The Dask workers did not finish: {problem}. See their logs, then resume the run.")
+    raise ClusterError(f"The Dask workers did not finish: {problem}. See their logs, then {remedy}.")

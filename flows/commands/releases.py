@@ -3,13 +3,16 @@
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flows.commands.places import bucket_options, open_place
 from flows.commands.telling import JSON_OPTION, coloured, print_json, told
 from flows.exits import Exit
+
+if TYPE_CHECKING:
+    from schemas.config import RuntimeConfig
 
 
 @click.command()
@@ -69,6 +72,10 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
     show_default=True,
     help="Rows of a row group of the file, and about as many in memory; the rows are the same for any.",
 )
+@click.option("--workers", type=click.IntRange(min=1), help="Have so many Dask workers of this machine make the rows.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Have the workers of a Dask scheduler make them, at tcp:// or tls://."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @bucket_options
 @JSON_OPTION
@@ -80,24 +87,43 @@ def regenerate(
     seed: int | None,
     out: str,
     row_group: int,
+    workers: int | None,
+    scheduler: str | None,
     quiet: bool,
     as_json: bool,
     **place: Any,
 ) -> None:
     """Make rows from the model of RELEASE, at no cost in privacy.
 
-    Any number of rows takes the same memory. The file appears when it is complete.
+    Any number of rows takes the same memory. The file appears when it is complete, and is the same to
+    the byte whoever makes its rows.
 
     \b
     Examples:
       ppsyn regenerate out/releases/adult/RUN --out again.parquet
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
+      ppsyn regenerate out/releases/adult/RUN --rows 100000000 --out many.parquet --workers 4
     """
     from flows.regenerate import recipe_of, write
 
+    runtime = _runtime_of(workers, scheduler)
     recipe = recipe_of(open_place(release, **place), rows, seed)
-    written = write(recipe, Path(out), row_group, is_quiet=quiet)
+    written = write(recipe, Path(out), row_group, runtime, is_quiet=quiet)
     if as_json:
         print_json({"release": release, "rows": written, "seed": seed, "out": out})
     else:
         click.echo(f"{written} rows in {out}")
+
+
+def _runtime_of(workers: int | None, scheduler: str | None) -> "RuntimeConfig":
+    from pydantic import ValidationError
+
+    from ppsyn.errors import ConfigError
+    from schemas.config import RuntimeConfig
+    from schemas.files import rule_of
+
+    try:
+        return RuntimeConfig(workers=workers, scheduler=scheduler)
+    except ValidationError as error:
+        problem = " ".join(" ".join([*map(str, fault["loc"]), rule_of(fault)]) for fault in error.errors())
+    raise ConfigError(problem)

@@ -6,14 +6,20 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from published import Published, shared_release
 
+from flows.cli import main
 from flows.exits import Exit
 from flows.regenerate import recipe_of, write
+from ppsyn.generate import BLOCK_ROWS
+from schemas.config import RuntimeConfig
 
 PPSYN = Path(sys.executable).parent / "ppsyn"
+HERE = RuntimeConfig()
 ROWS = 300_000
 """Two blocks and a part of one."""
 
@@ -27,7 +33,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path, group_rows: int) -> None:
     recipe = recipe_of(release.store, ROWS, 7)
     out = tmp_path / "rows.parquet"
-    assert write(recipe, out, group_rows, is_quiet=True) == ROWS
+    assert write(recipe, out, group_rows, HERE, is_quiet=True) == ROWS
     first = pq.ParquetFile(out).metadata.row_group(0).num_rows
     assert first == min(group_rows, ROWS)
     assert pq.read_table(out).to_pandas().equals(release_rows(release))
@@ -66,10 +72,11 @@ import resource, sys
 from pathlib import Path
 from flows.regenerate import recipe_of, write
 from ppsyn.storage import open_store
+from schemas.config import RuntimeConfig
 from schemas.places import Place
 
 def peak_mb(rows):
-    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
+    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, RuntimeConfig(), is_quiet=True)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 store = open_store(Place(url=sys.argv[1]))
@@ -83,3 +90,50 @@ def test_many_rows_take_the_memory_of_few(release: Published, tmp_path: Path) ->
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     few, many = map(int, told.split())
     assert many - few < 50  # of 15 million rows, 400 MB
+
+
+@pytest.mark.slow
+def test_workers_write_the_file_that_one_process_writes_even_if_one_of_them_dies(
+    release: Published, tmp_path: Path
+) -> None:
+    rows = 12 * BLOCK_ROWS + 5
+    alone, spread = tmp_path / "alone.parquet", tmp_path / "spread.parquet"
+    write(recipe_of(release.store, rows, 3), alone, 100_000, HERE, is_quiet=True)
+    command = ["regenerate", str(release.folder), "--rows", str(rows), "--seed", "3", "--row-group", "100000"]
+    command += ["--workers", "2", "--out", str(spread)]
+    with subprocess.Popen([str(PPSYN), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        ends = time.monotonic() + 200
+        while not any(path.stat().st_size for path in tmp_path.glob(".spread.parquet.*.part")):
+            assert time.monotonic() < ends
+            assert process.poll() is None
+            time.sleep(0.02)
+        workers = [
+            p for p in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())
+        ]
+        assert len(workers) == 2
+        workers[0].kill()
+        _, told = process.communicate(timeout=200)
+    assert process.returncode == 0, told
+    assert spread.read_bytes() == alone.read_bytes()
+    assert b"INFO" not in told
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_not_there_is_told_and_leaves_nothing(release: Published, tmp_path: Path) -> None:
+    command = [str(PPSYN), "regenerate", str(release.folder), "--out", str(tmp_path / "x"), "--scheduler"]
+    told = subprocess.run([*command, "tcp://127.0.0.1:1"], capture_output=True, text=True, check=False, timeout=200)
+    assert (told.returncode, "Traceback" in told.stderr, list(tmp_path.iterdir())) == (Exit.STORE, False, [])
+    assert "tcp://127.0.0.1:1" in told.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [["--workers", "0"], ["--scheduler", "nonsense"], ["--workers", "1", "--scheduler", "tcp://a:1"]]
+)
+def test_workers_that_cannot_be_are_told_before_anything_is_made(
+    release: Published, tmp_path: Path, options: list[str]
+) -> None:
+    told = CliRunner().invoke(main, ["regenerate", str(release.folder), "--out", str(tmp_path / "x"), *options])
+    assert told.exit_code == Exit.MISTAKE
+    assert options[0].strip("-") in told.stderr
+    assert list(tmp_path.iterdir()) == []
