@@ -10,6 +10,7 @@ import yaml
 
 from flows.cli import main
 from flows.exits import MEANINGS, Exit
+from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.results import Row
 from schemas.benchmark import METRICS
 from schemas.columns import KINDS
@@ -76,7 +77,7 @@ def test_the_commands_for_the_figures_can_be_given() -> None:
         parsed = main.commands["benchmark"].make_context("benchmark", options).params
         assert {"datasets", "mechanisms", "epsilons"} <= set(parsed)
         for name in parsed["mechanisms"].split(","):
-            assert re.fullmatch(r"[a-z-]+(:\w+=[\w.-]+)?", name)
+            assert contender(name)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
