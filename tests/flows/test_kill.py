@@ -102,13 +102,13 @@ def test_resuming_a_finished_run_does_not_make_it_the_latest_again(stage: Stage)
 def test_a_run_that_is_killed_each_time_it_is_resumed_loses_those_answers_and_no_more(stage: Stage) -> None:
     file = str(stage.write())
     run = run_of(stage.start("release", file, point="select").wait())
-    for point, nth in (("answer", 1), ("answer", 2), ("select", 1)):  # the first while it marks step 5 as lost
+    for point, nth in (("answer", 1), ("answer", 2), ("select", 1)):  # the first while it marks step 8 as lost
         assert stage.start("release", file, "--resume", run, point=point, nth=nth).wait().code == -signal.SIGKILL
     assert stage.start("release", file, "--resume", run).wait().code == 0
     after = look(stage.root, run)
-    assert after.lost == {5, 6, 7}
+    assert after.lost == {8, 9, 10}
     assert after.spent == BUDGET
-    assert [draw.step for draw in stage.draws()] == sorted(after.steps - {5, 7})
+    assert [draw.step for draw in stage.draws()] == sorted(after.steps - {8, 10})
     assert stage.findings(run) == ()
 
 

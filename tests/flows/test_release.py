@@ -320,6 +320,7 @@ def assert_held_and_freed(file: Path, run: str) -> None:
     assert [part | {"opened_at": ""} for part in before["releases"]] == [
         {
             "run": run,
+            "quality_of": None,
             "state": "open",
             "held": before["held"],
             "spent": before["spent"],

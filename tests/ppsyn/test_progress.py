@@ -25,9 +25,13 @@ class Clock:
         return self.now
 
 
+PLAN = small_plan(eta=1e6)
+"""As many rounds as were planned: a pace shows after a few."""
+
+
 def states() -> list[State]:
     """Every state of a run, the last among them."""
-    seen = [start(small_plan())]
+    seen = [start(PLAN)]
     run(ScriptedCurator(), seen[0], seen.append)
     return seen
 
@@ -65,7 +69,7 @@ def test_an_even_pace_is_told_exactly_and_time_counts_down() -> None:
 @given(
     st.floats(0, 0.6), st.integers(8, 60), st.floats(1, 4), st.floats(0.3, 0.95),
 )  # fmt: skip
-def test_rounds_that_get_slower_are_told_within_a_factor_of_four(
+def test_rounds_that_get_slower_are_told_within_a_factor_of_six(
     first: float, rounds: int, power: float, at: float
 ) -> None:
     """Time grows up to the fourth power of the rounds' budget; whoever looks early sees the larger error."""
@@ -75,7 +79,7 @@ def test_rounds_that_get_slower_are_told_within_a_factor_of_four(
     left = paced(shares[: now + 1], seconds[: now + 1])[0].seconds_left()
     assert left is not None
     if now / rounds >= 0.6:
-        assert (100 - seconds[now]) / 4 <= left <= 4 * (100 - seconds[now]) + 1e-6
+        assert (100 - seconds[now]) / 6 <= left <= 6 * (100 - seconds[now]) + 1e-6
 
 
 def test_only_rounds_set_the_pace() -> None:
@@ -112,7 +116,7 @@ def test_every_state_has_its_words() -> None:
 
 
 def test_steps_and_states_agree() -> None:
-    assert len(list(steps(small_plan(), ScriptedCurator()))) == len(STATES) - 1
+    assert len(list(steps(PLAN, ScriptedCurator()))) == len(STATES) - 1
 
 
 def seen_on_a_terminal() -> str:

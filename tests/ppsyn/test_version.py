@@ -10,7 +10,7 @@ from ppsyn.version import code_version
 from schemas.run import CodeVersion
 
 ROOT = Path(__file__).parents[2]
-_NOT_COUNTED = ("benchmark", "research")
+_NOT_COUNTED = ("benchmark", "private_report", "research")
 
 
 @pytest.fixture(scope="module")
