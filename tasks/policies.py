@@ -54,7 +54,7 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
         except PPSynError as error:
             failure: BaseException = error.with_traceback(None)
         except BaseException as error:  # noqa: BLE001  # whatever it is, its text must not get out; a panic is no Exception
-            failure = _signal_in(error) or InvariantError(
+            failure = signal_in(error) or InvariantError(
                 f"{type(error).__name__} in {function.__name__}; its text may be private and is in {_keep(ref, error)}."
             )
         failure.__cause__ = failure.__context__ = None
@@ -63,8 +63,11 @@ def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenat
     return guarded
 
 
-def _signal_in(error: BaseException | None) -> BaseException | None:
-    """The interrupt that an error stands for: compiled code turns one that meets it into a SystemError."""
+def signal_in(error: BaseException | None) -> BaseException | None:
+    """The interrupt that an error stands for.
+
+    Compiled code turns one that meets it into a SystemError, Prefect's engine into errors of its own.
+    """
     met: list[BaseException] = []
     while error is not None and error not in met:
         if isinstance(error, _SIGNALS):

@@ -74,6 +74,11 @@ def fail() -> None:
     raise OSError("The disk is on fire.")
 
 
+def interrupt() -> None:
+    """Be told Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A place in the program: a function, and whether before it is called or after it has returned."""
@@ -98,6 +103,7 @@ POINTS: Mapping[str, Point] = {
     "answer-stop": Point("ppsyn.runs.answers:Answers.keep", act=stop),
     "answer-fail": Point("ppsyn.runs.answers:Answers.keep", act=fail),
     "ask-stop": Point("ppsyn.runs.run:Run.ask", act=stop),
+    "task-interrupt": Point("prefect.task_engine:_create_task_run_locally", act=interrupt),
     "fit": Point("ppsyn.model.kernel:descend"),
     "checkpoint": Point("ppsyn.runs.checkpoints:Checkpoints.save"),
     "checkpoint-torn": Point("ppsyn.runs.checkpoints:Checkpoints.save", act=tear),

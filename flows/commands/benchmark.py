@@ -92,12 +92,15 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
         from prefect.exceptions import TerminationSignal
 
         from flows.benchmark import benchmark as flow
+        from tasks.policies import signal_in
 
         try:
             flow(settings, jobs)
         except PPSynError as error:
             return error
-        except (KeyboardInterrupt, TerminationSignal):
+        except (Exception, KeyboardInterrupt, TerminationSignal) as error:
+            if not signal_in(error):
+                raise
             click.echo("What is done is kept. To go on, give the same command.", err=True)
             raise KeyboardInterrupt from None
     return None

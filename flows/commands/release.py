@@ -45,6 +45,7 @@ def release(
         from flows.display import Display, has_begun, summary
         from flows.release import release as flow
         from ppsyn.errors import ResumeRefusedError
+        from tasks.policies import signal_in
         from tasks.runs import watched_by
 
         display = Display(is_quiet=quiet, log=lines)
@@ -55,7 +56,7 @@ def release(
         except (Exception, KeyboardInterrupt, TerminationSignal) as error:
             if not isinstance(error, ResumeRefusedError) and display.ref is not None and has_begun(display.ref):
                 _say_how_to_resume(file, settings, display.ref.run)
-            if isinstance(error, TerminationSignal):
+            if signal_in(error):
                 raise KeyboardInterrupt from None
             raise
         facts = summary(url, display.run)

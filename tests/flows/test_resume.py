@@ -240,6 +240,15 @@ def test_ctrl_c_in_a_round_says_how_to_go_on_and_that_command_works(prefect_api:
     assert stage.findings(run_of_text(told)) == ()
 
 
+def test_an_interrupt_that_prefect_makes_an_error_of_is_still_told_as_one(stage: Stage) -> None:
+    file = str(stage.write())
+    ended = stage.start("release", file, point="task-interrupt", nth=12).wait()
+    assert ended.code == 130
+    assert f"To go on: ppsyn release {file} --resume" in ended.stderr
+    assert ended.stderr.endswith("Interrupted.\n")
+    assert finishes(stage, file, run_of_text(ended.stderr))
+
+
 def run_of_text(told: str) -> str:
     return re.search(r"^run (\S+)$", told, re.MULTILINE)[1]
 
