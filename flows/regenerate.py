@@ -1,9 +1,10 @@
 """More rows from a published model."""
 
 import os
+import shutil
 import sys
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -25,58 +26,85 @@ def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
     return open_release(folder).recipe(read_manifest(folder)[0].rows if rows is None else rows, seed)
 
 
-def write(recipe: Recipe, out: Path, group_rows: int, runtime: RuntimeConfig, *, is_quiet: bool) -> int:
+def write(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) -> int:
     """Write rows to a Parquet file, in bounded memory; returns how many. The file appears when it is complete.
 
     Args:
         recipe: The rows.
         out: The file.
         group_rows: Rows of a row group of the file.
-        runtime: Whether Dask's workers make the rows. The file is the same to the byte.
         is_quiet: Whether to show no progress on a terminal.
 
     Raises:
         StoreError: If the file cannot be written.
-        ClusterError: If Dask's workers fail.
     """
     if out.exists() and not out.is_file():
         raise StoreError(f"Cannot write {out}: it is not a file.")
-    try:
-        with _appearing(out) as file, _made(recipe, runtime) as blocks:
-            return write_rows(_watched(blocks, recipe.rows, is_quiet), recipe.no_rows(), file, group_rows)
-    except OSError as error:
-        problem = f"Cannot write {out}: {error.strerror}."
-    raise StoreError(problem)
+    with _appearing(out) as partial, partial.open("xb") as file, _counted(recipe.rows, is_quiet) as advance:
+        written = write_rows(_watched(recipe.made(), advance), recipe.no_rows(), file, group_rows)
+        _settle(file)
+        return written
 
 
-def _made(recipe: Recipe, runtime: RuntimeConfig) -> AbstractContextManager[Iterator[pd.DataFrame]]:
-    if not runtime.is_spread:
-        return nullcontext(recipe.made())
-    from tasks.generating import made  # noqa: PLC0415  # Prefect and Dask take seconds
+def write_parts(recipe: Recipe, out: Path, group_rows: int, runtime: RuntimeConfig, *, is_quiet: bool) -> int:
+    """Have Dask's workers make the rows, as Parquet files in a new folder; returns how many.
 
-    return made(recipe, runtime)
+    The files hold the rows of `write`, in the order of their names. The folder appears when it is complete.
+
+    Raises:
+        StoreError: If the folder is there already, or cannot be written.
+        ClusterError: If the workers fail.
+    """
+    from tasks.generating import made_parts  # noqa: PLC0415  # Prefect and Dask take seconds
+
+    if out.exists():
+        raise StoreError(f"Cannot write {out}: workers write into a new folder, and there is something of that name.")
+    with _appearing(out) as partial, _counted(recipe.rows, is_quiet) as advance:
+        partial.mkdir()
+        for number, (rows, data) in enumerate(made_parts(recipe, group_rows, runtime)):
+            with (partial / f"part-{number:06d}.parquet").open("xb") as file:
+                file.write(data)
+                _settle(file)
+            advance(rows)
+    return recipe.rows
 
 
 @contextmanager
-def _appearing(out: Path) -> Generator[IO[bytes]]:
-    """A file that has its name once it is complete and on the disk, and is gone otherwise."""
+def _appearing(out: Path) -> Generator[Path]:
+    """A name beside `out` for what is to be there once the block ends without an error, and is gone otherwise.
+
+    Raises:
+        StoreError: If it cannot be written.
+    """
     partial = out.with_name(f".{out.name}.{uuid4().hex}.part")
     try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield partial
         partial.replace(out)
+        return
+    except OSError as error:
+        problem = f"Cannot write {out}: {error.strerror}."
     finally:
+        shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):
             partial.unlink()
+    raise StoreError(problem)
 
 
-def _watched(blocks: Iterable[pd.DataFrame], rows: int, is_quiet: bool) -> Iterator[pd.DataFrame]:
-    """The blocks, counted on standard error where that is a terminal."""
+def _settle(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@contextmanager
+def _counted(rows: int, is_quiet: bool) -> Generator[Callable[[int], None]]:
+    """Count rows on standard error, where that is a terminal."""
     columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=is_quiet or not sys.stderr.isatty()) as progress:
         bar = progress.add_task("rows", total=rows)
-        for block in blocks:
-            yield block
-            progress.advance(bar, len(block))
+        yield lambda made: progress.advance(bar, made)
+
+
+def _watched(blocks: Iterable[pd.DataFrame], advance: Callable[[int], None]) -> Iterator[pd.DataFrame]:
+    for block in blocks:
+        yield block
+        advance(len(block))

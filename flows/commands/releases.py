@@ -64,7 +64,12 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
 @click.argument("release", metavar="RELEASE")
 @click.option("--rows", type=click.IntRange(min=0), help="How many; by default as many as were released.")
 @click.option("--seed", type=click.IntRange(min=0), help="Equal seeds give equal rows; by default the release's.")
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The Parquet file to write.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    required=True,
+    help="The Parquet file to write; with workers a new folder.",
+)
 @click.option(
     "--row-group",
     type=click.IntRange(min=1),
@@ -95,20 +100,23 @@ def regenerate(
 ) -> None:
     """Make rows from the model of RELEASE, at no cost in privacy.
 
-    Any number of rows takes the same memory. The file appears when it is complete, and is the same to
-    the byte whoever makes its rows.
+    Any number of rows takes the same memory, and the file appears when it is complete. Dask workers write
+    several files into a new folder, which hold the same rows in the order of their names.
 
     \b
     Examples:
       ppsyn regenerate out/releases/adult/RUN --out again.parquet
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
-      ppsyn regenerate out/releases/adult/RUN --rows 100000000 --out many.parquet --workers 4
+      ppsyn regenerate out/releases/adult/RUN --rows 100000000 --out many --workers 4
     """
-    from flows.regenerate import recipe_of, write
+    from flows.regenerate import recipe_of, write, write_parts
 
     runtime = _runtime_of(workers, scheduler)
     recipe = recipe_of(open_place(release, **place), rows, seed)
-    written = write(recipe, Path(out), row_group, runtime, is_quiet=quiet)
+    if runtime.is_spread:
+        written = write_parts(recipe, Path(out), row_group, runtime, is_quiet=quiet)
+    else:
+        written = write(recipe, Path(out), row_group, is_quiet=quiet)
     if as_json:
         print_json({"release": release, "rows": written, "seed": seed, "out": out})
     else:

@@ -1,5 +1,6 @@
 """More rows from a published release: the same whatever the row groups, in bounded memory, all or nothing."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -7,19 +8,24 @@ import time
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from published import Published, shared_release
 
+import ppsyn
 from flows.cli import main
 from flows.exits import Exit
 from flows.regenerate import recipe_of, write
+from ppsyn.errors import ClusterError
 from ppsyn.generate import BLOCK_ROWS
-from schemas.config import RuntimeConfig
+from ppsyn.releases.parts import PART_BLOCKS, make_part, part_rows
+from ppsyn.version import code_version
 
 PPSYN = Path(sys.executable).parent / "ppsyn"
-HERE = RuntimeConfig()
 ROWS = 300_000
 """Two blocks and a part of one."""
 
@@ -33,16 +39,10 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path, group_rows: int) -> None:
     recipe = recipe_of(release.store, ROWS, 7)
     out = tmp_path / "rows.parquet"
-    assert write(recipe, out, group_rows, HERE, is_quiet=True) == ROWS
+    assert write(recipe, out, group_rows, is_quiet=True) == ROWS
     first = pq.ParquetFile(out).metadata.row_group(0).num_rows
     assert first == min(group_rows, ROWS)
-    assert pq.read_table(out).to_pandas().equals(release_rows(release))
-
-
-def release_rows(release: Published) -> object:
-    import ppsyn  # noqa: PLC0415  # the library's own way, without files
-
-    return ppsyn.load(release.folder).generate(ROWS, seed=7)
+    assert pq.read_table(out).to_pandas().equals(ppsyn.load(release.folder).generate(ROWS, seed=7))
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
@@ -72,11 +72,10 @@ import resource, sys
 from pathlib import Path
 from flows.regenerate import recipe_of, write
 from ppsyn.storage import open_store
-from schemas.config import RuntimeConfig
 from schemas.places import Place
 
 def peak_mb(rows):
-    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, RuntimeConfig(), is_quiet=True)
+    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 store = open_store(Place(url=sys.argv[1]))
@@ -93,30 +92,65 @@ def test_many_rows_take_the_memory_of_few(release: Published, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_workers_write_the_file_that_one_process_writes_even_if_one_of_them_dies(
+def test_workers_make_the_rows_that_one_process_makes_even_if_one_of_them_dies(
     release: Published, tmp_path: Path
 ) -> None:
-    rows = 12 * BLOCK_ROWS + 5
-    alone, spread = tmp_path / "alone.parquet", tmp_path / "spread.parquet"
-    write(recipe_of(release.store, rows, 3), alone, 100_000, HERE, is_quiet=True)
-    command = ["regenerate", str(release.folder), "--rows", str(rows), "--seed", "3", "--row-group", "100000"]
-    command += ["--workers", "2", "--out", str(spread)]
-    with subprocess.Popen([str(PPSYN), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    rows = 60 * BLOCK_ROWS + 5
+    alone, spread = tmp_path / "alone.parquet", tmp_path / "spread"
+    write(recipe_of(release.store, rows, 3), alone, 100_000, is_quiet=True)
+    command = [str(PPSYN), "regenerate", str(release.folder), "--rows", str(rows), "--seed", "3"]
+    command += ["--row-group", "200000", "--workers", "2", "--out", str(spread)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         ends = time.monotonic() + 200
-        while not any(path.stat().st_size for path in tmp_path.glob(".spread.parquet.*.part")):
+        while not list(tmp_path.glob(".spread.*.part/*.parquet")):
             assert time.monotonic() < ends
             assert process.poll() is None
             time.sleep(0.02)
         workers = [
-            p for p in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())
+            child
+            for child in psutil.Process(process.pid).children(recursive=True)
+            if "spawn_main" in " ".join(child.cmdline())
         ]
         assert len(workers) == 2
         workers[0].kill()
+        assert not spread.exists()
         _, told = process.communicate(timeout=200)
-    assert process.returncode == 0, told
-    assert spread.read_bytes() == alone.read_bytes()
-    assert b"INFO" not in told
+    assert (process.returncode, b"INFO" in told) == (0, False), told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.parquet", "spread"]
+    assert pq.read_table(spread).equals(pq.read_table(alone))
     assert not any(worker.is_running() for worker in workers)
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.integers(0, 3 * PART_BLOCKS * BLOCK_ROWS))
+def test_parts_have_all_the_rows_and_are_at_least_one(release: Published, rows: int) -> None:
+    sizes = list(part_rows(recipe_of(release.store, rows, 3)))
+    assert (sum(sizes), set(sizes[:-1]) <= {PART_BLOCKS * BLOCK_ROWS}) == (rows, True)
+    assert len(sizes) == max(1, -(-rows // (PART_BLOCKS * BLOCK_ROWS)))
+
+
+def test_parts_end_to_end_are_the_table(release: Published) -> None:
+    rows = PART_BLOCKS * BLOCK_ROWS + 3
+    recipe = recipe_of(release.store, rows, 3)
+    made = [make_part(recipe, number, 150_000, code_version().source) for number in (0, 1)]
+    tables = [pq.read_table(io.BytesIO(data)) for data in made]
+    assert [table.num_rows for table in tables] == [rows - 3, 3]
+    assert pa.concat_tables(tables).to_pandas().equals(ppsyn.load(release.folder).generate(rows, seed=3))
+    empty = pq.read_table(io.BytesIO(make_part(recipe_of(release.store, 0, 3), 0, 9, code_version().source)))
+    assert (empty.num_rows, empty.schema) == (0, tables[0].schema)
+
+
+def test_a_worker_with_other_code_makes_nothing(release: Published) -> None:
+    with pytest.raises(ClusterError, match="same version"):
+        make_part(recipe_of(release.store, 5, 3), 0, 9, "0" * 64)
+
+
+def test_workers_do_not_write_into_what_is_there(release: Published, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    out.write_bytes(b"old")
+    told = CliRunner().invoke(main, ["regenerate", str(release.folder), "--out", str(out), "--workers", "1"])
+    assert (told.exit_code, out.read_bytes()) == (Exit.STORE, b"old")
+    assert "a new folder" in told.stderr
 
 
 @pytest.mark.slow
