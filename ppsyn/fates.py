@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -112,16 +113,16 @@ def count_fates(source: Source, schema: TableSchema, person: PersonUnit | None) 
     if person is not None and person.column in names.absent:
         person = None
     fates = Fates(names, {name: Counter() for name in names.present}, columns={c.name: c for c in fitting.columns})
-    crowd = None if person is None else Crowd(person.column)
-    for batch in read_batches(source, fitting, person):
-        fates.rows += len(batch.frame)
-        for column in fitting.columns:
-            fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
-            _add(fates.fits[column.name], fits.tolist(), counts.tolist())
-        if crowd is not None and person is not None:
-            crowd.add(batch.frame[person.column])
-    if crowd is not None and person is not None:
-        fates.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose(person.max_rows))
+    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+        for batch in read_batches(source, fitting, person):
+            fates.rows += len(batch.frame)
+            for column in fitting.columns:
+                fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
+                _add(fates.fits[column.name], fits.tolist(), counts.tolist())
+            if crowd is not None and person is not None:
+                crowd.add(batch.frame[person.column])
+        if crowd is not None:
+            fates.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose())
     return fates
 
 

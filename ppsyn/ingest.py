@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,17 +95,16 @@ def encoded_batches(
 
 def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
     """Write the codes of each batch; then, of each person, drop the rows beyond the bound."""
-    domain = domain_of(schema)
-    crowd = None if person is None else Crowd(person.column)
-    fragments: list[Fragment] = []
-    for number, (batch, marked) in enumerate(encoded_batches(source, schema, person)):
-        if crowd is not None and person is not None:
-            crowd.add(batch.frame[person.column])
-        fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", marked, domain))
-    if crowd is None or person is None:
-        return tuple(fragments)
-    chosen = zip(fragments, crowd.choose(person.max_rows), strict=True)
-    return tuple(_keep_rows(shelf, fragment, domain, is_kept) for fragment, is_kept in chosen)
+    domain, fragments = domain_of(schema), list[Fragment]()
+    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+        for number, (batch, marked) in enumerate(encoded_batches(source, schema, person)):
+            if crowd is not None and person is not None:
+                crowd.add(batch.frame[person.column])
+            fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", marked, domain))
+        if crowd is None:
+            return tuple(fragments)
+        chosen = zip(fragments, crowd.choose(), strict=True)
+        return tuple(_keep_rows(shelf, fragment, domain, is_kept) for fragment, is_kept in chosen)
 
 
 def _keep_rows(shelf: Shelf, fragment: Fragment, domain: Domain, is_kept: NDArray[np.bool_]) -> Fragment:

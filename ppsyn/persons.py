@@ -1,17 +1,37 @@
 """The person as the unit of privacy: a bound on how many rows each contributes."""
 
+import math
 import secrets
-from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias, cast
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from numbers import Rational, Real
+from typing import Any, Self, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ppsyn.discretize.reading import is_null
-from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.errors import ConfigError, SchemaError, StoreError
 
 Keys: TypeAlias = NDArray[np.uint64]
+Rows: TypeAlias = NDArray[np.void]
+
+_ROW = np.dtype([("who", "<u8"), ("whose", "<u8"), ("key", "<u8"), ("row", "<u8")])
+"""Of a row: both halves of its person's mark, its key, and which it is."""
+
+_BUCKETS = 256
+_BUCKET_ROWS = 2**13
+"""Rows of a bucket that are held in memory: 64 MB in all."""
+
+_KEY_BYTES = 32
+_NOBODY = bytes(16)
 
 
 def draw_keys(count: int) -> Keys:
@@ -48,26 +68,42 @@ def bound_contributions(
         raise ConfigError(f"Expected max_rows={max_rows} to be at least 1.")
     if list(frame.columns).count(person_column) != 1:
         raise SchemaError(f"Expected the person column {person_column!r} once in the table.")
-    crowd = Crowd(person_column, draw=draw)
-    crowd.add(frame[person_column])
-    (is_kept,) = crowd.choose(max_rows)
+    with Crowd(person_column, max_rows, draw=draw) as crowd:
+        crowd.add(frame[person_column])
+        (is_kept,) = crowd.choose()
     return frame.loc[is_kept].drop(columns=person_column)
 
 
 class Crowd:
-    """Whose rows the batches of a table hold; it keeps ids and keys, and no other part of a row.
+    """Whose rows the batches of a table hold, in memory that does not grow with it but for a bit a row.
+
+    A row is known by a mark of its person, 128 bits under a secret that ends with this object, and by its key. Rows
+    are put into buckets by their marks, so that all of a person are in one. A bucket that is full is relieved of rows
+    that cannot be kept, since their person has enough with smaller keys in the same bucket, and then goes
+    to a temporary file that has no name: it is gone when this process is, however that ends.
 
     Privacy:
         As of `bound_contributions`: a table in batches keeps the rows that it would
-        keep in one piece.
+        keep in one piece, unless two of n persons have the same mark, which has
+        probability n^2 / 2^129 at most.
     """
 
-    def __init__(self, person_column: str, *, draw: Callable[[int], Keys] = draw_keys) -> None:
+    def __init__(self, person_column: str, max_rows: int, *, draw: Callable[[int], Keys] = draw_keys) -> None:
         """Begin without rows."""
-        self._column, self._draw = person_column, draw
-        self._known: dict[Hashable, int] = {}
-        self._persons: list[NDArray[np.int64]] = []
-        self._keys: list[Keys] = []
+        self._column, self._max_rows, self._draw = person_column, max_rows, draw
+        self._secret = secrets.token_bytes(_KEY_BYTES)
+        self._sizes: list[int] = []
+        self._held: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
+        self._spilled: list[list[tuple[int, int]]] = [[] for _ in range(_BUCKETS)]
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, and leave nothing on the disk."""
+        self._file.close()
 
     def __repr__(self) -> str:
         """Show nothing of the table."""
@@ -78,37 +114,127 @@ class Crowd:
 
         Raises:
             SchemaError: If the ids cannot tell persons apart.
+            StoreError: If the temporary file cannot be written.
         """
-        self._persons.append(self._number(ids))
-        self._keys.append(self._draw(len(ids)))
+        rows = np.empty(len(ids), _ROW)
+        marks = self._marks(ids)
+        rows["who"], rows["whose"], rows["key"] = marks[:, 0], marks[:, 1], self._draw(len(ids))
+        rows["row"] = np.arange(len(ids)) + sum(self._sizes)
+        self._sizes.append(len(ids))
+        bucket = rows["who"] % np.uint64(_BUCKETS)
+        order = np.argsort(bucket, kind="stable")
+        ends = np.searchsorted(bucket[order], np.arange(1, _BUCKETS))
+        for number, part in enumerate(np.split(rows[order], ends)):
+            if part.size:
+                self._put(number, part)
 
-    def choose(self, max_rows: int) -> list[NDArray[np.bool_]]:
-        """Of each batch, the rows to keep."""
-        if not self._persons:
-            return []
-        is_kept = _rank_rows(np.concatenate(self._persons), np.concatenate(self._keys)) < max_rows
-        ends = np.cumsum([persons.size for persons in self._persons])
-        return np.split(is_kept, ends[:-1])
+    def choose(self) -> Iterator[NDArray[np.bool_]]:
+        """Of each batch, the rows to keep.
 
-    def _number(self, ids: "pd.Series[Any]") -> NDArray[np.int64]:
-        """The number of each person, the same in all batches; -1 for all who have no id."""
+        Raises:
+            StoreError: If the temporary file cannot be read.
+        """
+        bits = np.zeros(-(-sum(self._sizes) // 8), np.uint8)
+        for number in range(_BUCKETS):
+            kept = self._smallest(np.concatenate([np.empty(0, _ROW), *self._all_of(number)]))["row"]
+            np.bitwise_or.at(bits, kept >> np.uint64(3), np.uint8(1) << (kept & np.uint64(7)).astype(np.uint8))
+        start = 0
+        for size in self._sizes:
+            first, skipped = divmod(start, 8)
+            span = np.unpackbits(bits[first : -(-(start + size) // 8)], bitorder="little")
+            yield span[skipped : skipped + size].astype(np.bool_)
+            start += size
+
+    def _put(self, number: int, part: Rows) -> None:
+        held = self._held[number]
+        held.append(part)
+        if sum(each.size for each in held) <= _BUCKET_ROWS:
+            return
+        rows = self._smallest(np.concatenate(held))
+        held[:] = [rows]
+        if rows.size > _BUCKET_ROWS // 2:
+            with self._told():
+                self._spilled[number].append((self._file.seek(0, 2), rows.size))
+                self._file.write(rows.tobytes())
+            held.clear()
+
+    def _all_of(self, number: int) -> Iterator[Rows]:
+        yield from self._held[number]
+        for place, size in self._spilled[number]:
+            with self._told():
+                self._file.seek(place)
+                yield np.frombuffer(self._file.read(size * _ROW.itemsize), _ROW)
+
+    def _smallest(self, rows: Rows) -> Rows:
+        """Of each person so many rows as may be kept, those of smallest key; of equal keys the first."""
+        rows = rows[np.lexsort((rows["row"], rows["key"], rows["whose"], rows["who"]))]
+        is_first = np.ones(rows.size, np.bool_)
+        is_first[1:] = (rows["who"][1:] != rows["who"][:-1]) | (rows["whose"][1:] != rows["whose"][:-1])
+        places = np.arange(rows.size)
+        ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))
+        return rows[ranks < self._max_rows]
+
+    def _marks(self, ids: "pd.Series[Any]") -> NDArray[np.uint64]:
+        """The mark of each row's person, the same in all batches; one for all who have no id."""
         try:
             positions, distinct = pd.factorize(ids)
-            numbers = [self._number_of(person) for person in cast("list[Hashable]", distinct.tolist())]
-            return np.array([*numbers, -1], np.int64)[positions]
-        except (TypeError, NotImplementedError):
-            problem = f"Expected the person column {self._column!r} to hold plain identifiers."
+            marks = [self._mark(person) for person in distinct.tolist()]
+        except (TypeError, NotImplementedError, OverflowError):
+            problem = (
+                f"Expected the person column {self._column!r} to hold plain identifiers: text, numbers, dates or UUIDs."
+            )
+        else:
+            return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, 2)[positions]
         raise SchemaError(problem)
 
-    def _number_of(self, person: Hashable) -> int:
-        return -1 if is_null(person) else self._known.setdefault(person, len(self._known))
+    def _mark(self, person: object) -> bytes:
+        if is_null(person):
+            return _NOBODY
+        return blake2b(_plain(person), digest_size=len(_NOBODY), key=self._secret).digest()
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        try:
+            yield
+            return
+        except OSError as error:
+            problem = (
+                f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 32 bytes a row: "
+                "make room there, or name another folder in TMPDIR."
+            )
+        raise StoreError(problem)
 
 
-def _rank_rows(persons: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
-    """The rank of each row among those of its person, by key."""
-    order = np.lexsort((keys, persons))
-    is_first = np.diff(persons[order], prepend=np.int64(-2)) != 0
-    positions = np.arange(persons.size)
-    ranks = np.empty_like(persons)
-    ranks[order] = positions - np.maximum.accumulate(np.where(is_first, positions, 0))
-    return ranks
+def _plain(person: object) -> bytes:
+    """The same bytes for ids that are equal, and others for ids that are not.
+
+    Raises:
+        TypeError: If it is of no kind that is known to tell so.
+    """
+    match person:
+        case str():
+            plain = b"text " + person.encode("utf-8", "surrogatepass")
+        case bytes():
+            plain = b"bytes " + person
+        case UUID():
+            plain = b"uuid " + person.bytes
+        case Decimal() | Real():
+            plain = _plain_number(person)
+        case datetime():
+            plain = f"moment {(person if person.tzinfo is None else person.astimezone(UTC)).isoformat()}".encode()
+        case date() | time():
+            plain = f"{type(person).__name__} {person.isoformat()}".encode()
+        case _:
+            raise TypeError("no plain identifier")
+    return plain
+
+
+def _plain_number(number: Decimal | Real) -> bytes:
+    """In base 16, which knows no limit of digits; 1, 1.0 and True are one."""
+    if isinstance(number, int):
+        return b"number %x/1" % number
+    exact = number if isinstance(number, Rational | Decimal) else float(number)
+    if exact in (math.inf, -math.inf):
+        return f"number {float(exact)}".encode()
+    ratio = Fraction(exact)
+    return f"number {ratio.numerator:x}/{ratio.denominator:x}".encode()

@@ -17,10 +17,9 @@ from pyarrow import parquet
 
 from ppsyn.discretize import encode
 from ppsyn.domain import Clique
-from ppsyn.errors import DomainRefusedError, SchemaError, SourceError, StoreError
+from ppsyn.errors import DomainRefusedError, SourceError, StoreError
 from ppsyn.ingest import ingest, is_ingested, source_matches
 from ppsyn.marginals import TableCounter, held
-from ppsyn.persons import Crowd, Keys, bound_contributions
 from ppsyn.snapshot import FORMAT, Shelf, open_snapshot, read_contents
 from ppsyn.storage import Store, open_store
 from schemas.config import PersonUnit
@@ -141,51 +140,6 @@ def test_an_empty_table_has_a_snapshot() -> None:
 # Persons
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.sampled_from([None, np.nan, pd.NA, "a", "b", 1, 1.0, 2, "1"]), max_size=14),
-    st.lists(st.integers(0, 14), max_size=3),
-    st.integers(1, 3),
-    st.integers(0, 2**32),
-)
-def test_batches_keep_the_rows_that_the_whole_table_keeps(
-    ids: list[object], cuts: list[int], max_rows: int, seed: int
-) -> None:
-    keys = np.random.Generator(np.random.PCG64(seed)).integers(0, 2**64, len(ids), np.uint64)
-    frame = pd.DataFrame({"who": pd.Series(ids, dtype=object), "row": np.arange(len(ids))})
-    whole = bound_contributions(frame, "who", max_rows, draw=lambda _: keys)["row"].tolist()
-    ends = [0, *sorted(min(cut, len(ids)) for cut in cuts), len(ids)]
-    left = iter(keys)
-
-    def draw(count: int) -> Keys:
-        return np.array(list(itertools.islice(left, count)), np.uint64)
-
-    crowd = Crowd("who", draw=draw)
-    for start, end in itertools.pairwise(ends):
-        crowd.add(frame["who"].iloc[start:end])
-    kept = np.concatenate(crowd.choose(max_rows))
-    assert np.flatnonzero(kept).tolist() == whole
-
-
-@pytest.mark.parametrize("dtype", ["float64[pyarrow]", "float32", "Float64", "string[pyarrow]", "category"])
-def test_persons_without_an_id_are_one_over_all_batches(dtype: str) -> None:
-    crowd = Crowd("who")
-    for _ in range(3):
-        crowd.add(
-            pd.Series([None, None, "7"], dtype=object)
-            .astype(float if "float" in dtype.lower() else object)
-            .astype(dtype)
-        )
-    assert np.concatenate(crowd.choose(2)).sum() == 4
-
-
-def test_a_float_that_is_not_a_number_is_no_id() -> None:
-    crowd = Crowd("who")
-    for _ in range(3):
-        crowd.add(pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), None]))))
-    assert np.concatenate(crowd.choose(1)).sum() == 1
-
-
 @pytest.mark.parametrize("make", [csv_source, parquet_source, sqlite_source])
 @pytest.mark.parametrize("max_rows", [1, 2])
 def test_no_person_has_more_rows_in_the_snapshot_than_the_bound(
@@ -213,12 +167,6 @@ def test_ids_never_reach_the_store() -> None:
         assert CANARY.encode() not in data
         if data.startswith(b"PAR1"):
             assert parquet.read_schema(pa.BufferReader(data)).names == ["age", "job.title"]
-
-
-def test_ids_that_cannot_be_told_apart_stop_the_ingest_without_being_told(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(SchemaError, match="'who'") as caught:
-        Crowd("who").add(pd.Series([[CANARY]], dtype=object))
-    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 # Stopping
@@ -334,7 +282,7 @@ def test_nothing_private_is_shown(caplog: pytest.LogCaptureFixture, capfd: pytes
     ingest(source, SCHEMA, PersonUnit(column="who", max_rows=613), store, "x")
     snapshot = read_contents(Shelf(store, "x"))
     counter = open_counter(store, "x", SCHEMA)
-    shown = f"{counter!r} {snapshot!r} {Crowd('who')!r}" + caplog.text + "".join(capfd.readouterr())
+    shown = f"{counter!r} {snapshot!r} " + caplog.text + "".join(capfd.readouterr())
     for secret in (CANARY, "613", str(snapshot.fingerprint), snapshot.fragments[0].sha256):
         assert secret not in shown
     assert isinstance(source, CsvSource)

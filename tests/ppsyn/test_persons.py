@@ -1,16 +1,25 @@
 """Statistical tests raise a false alarm once in 10^9 runs; there is no seed to fix."""
 
-from collections.abc import Callable
+import errno
+import math
+import tracemalloc
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain, islice
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ppsyn.errors import ConfigError, SchemaError
-from ppsyn.persons import Keys, bound_contributions, draw_keys
+from ppsyn.errors import ConfigError, SchemaError, StoreError
+from ppsyn.persons import Crowd, Keys, bound_contributions, draw_keys
 
 ALPHA = 1e-9
 
@@ -101,6 +110,135 @@ def test_a_table_that_does_not_tell_persons_apart_is_refused(frame: pd.DataFrame
         bound_contributions(frame, "who", 1)
     assert "canary" not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+# In batches
+
+
+class Text(str):
+    """A string of another class, equal to the plain one."""
+
+    __slots__ = ()
+
+
+_SAME = [
+    ["1", Text("1")],
+    [1, 1.0, True, Decimal("1.00"), Fraction(1), np.float32(1), np.int8(1)],
+    [0.0, -0.0, 0],
+    [0.5, Decimal("0.5")],
+    [2**70, float(2**70), Decimal(2**70)],
+    [math.inf, Decimal("Infinity")],
+    [b"1"],
+    [UUID(int=1)],
+    [date(2020, 1, 1)],
+    [datetime(2020, 1, 1), pd.Timestamp("2020-01-01")],  # as tables have it
+    [datetime(2020, 1, 1, tzinfo=UTC), pd.Timestamp("2020-01-01 02:00", tz=timezone(timedelta(hours=2)))],
+    [time(1)],
+    [Decimal("1e400")],
+    [None, math.nan, pd.NA, pd.NaT, Decimal("NaN")],
+]
+"""Ids that are one person, and others in other lines."""
+
+
+def chosen(batches: Iterable[list[object]], max_rows: int, draw: Callable[[int], Keys] = draw_keys) -> list[list[bool]]:
+    """Of each batch, which rows are kept."""
+    with Crowd("who", max_rows, draw=draw) as crowd:
+        for batch in batches:
+            crowd.add(pd.Series(batch, dtype=object))
+        return [is_kept.tolist() for is_kept in crowd.choose()]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few buckets that hold few rows, so that most go to the disk."""
+    monkeypatch.setattr("ppsyn.persons._BUCKETS", 3)
+    monkeypatch.setattr("ppsyn.persons._BUCKET_ROWS", 4)
+
+
+@pytest.mark.usefixtures("tiny")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([None, "a", "b", 1, 1.0, 2, "1", 3, 4, 5]), max_size=40), max_size=6),
+    bounds,
+    seeds,
+    st.sampled_from([3, 2**64]),
+)
+def test_batches_keep_the_rows_of_smallest_key_of_each_person(
+    batches: list[list[object]], bound: int, seed: int, most: int
+) -> None:
+    persons = [person for batch in batches for person in batch]
+    keys = np.random.Generator(np.random.PCG64(seed)).integers(0, most, len(persons), np.uint64).tolist()
+    rows: dict[object, list[tuple[int, int]]] = {}
+    for row, person in enumerate(persons):
+        rows.setdefault(person, []).append((keys[row], row))
+    expected = {row for theirs in rows.values() for _, row in sorted(theirs)[:bound]}
+    left = iter(keys)
+    kept = chosen(batches, bound, lambda count: np.array(list(islice(left, count)), np.uint64))
+    assert [len(batch) for batch in kept] == [len(batch) for batch in batches]
+    assert {row for row, is_kept in enumerate(chain.from_iterable(kept)) if is_kept} == expected
+
+
+def test_equal_ids_are_one_person_over_all_batches_and_others_are_not() -> None:
+    ways = max(map(len, _SAME))
+    batches = [[same[way % len(same)] for same in _SAME] for way in range(ways)]
+    kept = chosen(batches, 1)
+    assert [sum(column) for column in zip(*kept, strict=True)] == [1] * len(_SAME)
+
+
+@pytest.mark.parametrize("dtype", ["float64[pyarrow]", "float32", "Float64", "string[pyarrow]", "category"])
+def test_persons_without_an_id_are_one_over_all_batches(dtype: str) -> None:
+    raw = pd.Series([None, None, "7"], dtype=object)
+    batch = raw.astype(float if "float" in dtype.lower() else object).astype(dtype)
+    with Crowd("who", 2) as crowd:
+        for _ in range(3):
+            crowd.add(batch)
+        assert np.concatenate(list(crowd.choose())).sum() == 4
+
+
+def test_a_float_that_is_not_a_number_is_no_id() -> None:
+    with Crowd("who", 1) as crowd:
+        for _ in range(3):
+            crowd.add(pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), None]))))
+        assert np.concatenate(list(crowd.choose())).sum() == 1
+
+
+@pytest.mark.parametrize("persons", [1_000_000, 1], ids=["many", "one"])
+def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ppsyn.persons._BUCKET_ROWS", 2**9)  # 4 MB in all
+    batch = 20_000
+
+    def peak(batches: int) -> int:
+        rng = np.random.Generator(np.random.PCG64(1))
+        tracemalloc.start()
+        with Crowd("who", 2) as crowd:
+            for _ in range(batches):
+                crowd.add(pd.Series(rng.integers(0, persons, batch)))
+            assert sum(is_kept.size for is_kept in crowd.choose()) == batches * batch
+            most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    few, many = peak(12), peak(24)  # 240,000 rows more, which have 7.7 MB of marks and keys
+    assert (few < 16_000_000, many - few < 1_000_000) == (True, True)
+
+
+def test_a_disk_that_is_full_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tiny: None) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Crowd("who", 1) as crowd:
+        monkeypatch.setattr(crowd._file, "write", full)  # nothing else fills a disk
+        with pytest.raises(StoreError, match=r"No space left on device.*TMPDIR"):
+            crowd.add(pd.Series(range(100)))
+
+
+@pytest.mark.parametrize("bad", [["canary"], ("canary",), object(), 1j])
+def test_ids_that_cannot_be_told_apart_are_refused_without_being_told(bad: object) -> None:
+    with Crowd("who", 1) as crowd, pytest.raises(SchemaError, match=r"'who'.*plain identifiers") as caught:
+        crowd.add(pd.Series([bad], dtype=object))
+    assert "canary" not in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    assert repr(crowd) == "Crowd()"
 
 
 def test_a_bound_of_no_rows_is_refused() -> None:
