@@ -138,6 +138,7 @@ def test_a_page_opens_from_disk_without_an_error_or_the_network(browser: Browser
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:"))] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_overflows(browser: Browser, site: Path, name: str, width: int) -> None:
@@ -147,6 +148,7 @@ def test_nothing_overflows(browser: Browser, site: Path, name: str, width: int) 
         assert page.evaluate(CUT_OFF) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_everybody_can_read_it(browser: Browser, site: Path, name: str, theme: Theme) -> None:

@@ -66,6 +66,7 @@ def test_runs_that_are_done_are_not_repeated_and_new_ones_are_added(data_dir: Pa
     assert {name for name in before if before[name] != after[name]} == {lost}  # noise never comes twice
 
 
+@pytest.mark.slow
 def test_a_second_command_runs_nothing_and_says_the_same(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

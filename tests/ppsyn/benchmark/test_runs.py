@@ -65,6 +65,7 @@ def test_at_a_large_epsilon_the_error_is_small(data_dir: Path) -> None:
     assert row.workload_error < 0.06
 
 
+@pytest.mark.slow
 def test_the_printed_paper_is_marked_as_not_private(data_dir: Path) -> None:
     row = measure(one_run(data_dir, mechanisms=("printed-not-private",)))
     assert not row.is_private
