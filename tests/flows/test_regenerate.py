@@ -68,18 +68,19 @@ def test_what_is_interrupted_leaves_the_file_that_was_there(
 
 
 _GROWTH = """
-import resource, sys
+import sys
 from pathlib import Path
 from flows.regenerate import recipe_of, write
+from ppsyn.benchmark.gauges import peak_mb
 from ppsyn.storage import open_store
 from schemas.places import Place
 
-def peak_mb(rows):
+def peak_after(rows):
     write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return round(peak_mb())
 
 store = open_store(Place(url=sys.argv[1]))
-print(peak_mb(1_000_000), peak_mb(15_000_000))
+print(peak_after(1_000_000), peak_after(15_000_000))
 """
 
 

@@ -301,12 +301,10 @@ def test_equal_rows_are_equal_bytes() -> None:
 
 
 _MANY_BLOCKS = """
-import resource, sys
+import sys
 import numpy as np, pandas as pd
+from ppsyn.benchmark.gauges import peak_mb
 from ppsyn.releases.tables import write_rows
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 def blocks(count):
     for number in range(count):
@@ -316,10 +314,10 @@ def blocks(count):
 empty = next(blocks(1)).iloc[:0]
 with open(sys.argv[1], "wb") as file:
     write_rows(blocks(3), empty, file)
-before = peak()
+before = peak_mb()
 with open(sys.argv[1], "wb") as file:
     rows = write_rows(blocks(40), empty, file)
-print(rows, peak() - before)
+print(rows, round(peak_mb() - before))
 """
 
 
