@@ -4,7 +4,7 @@ import math
 import secrets
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
@@ -89,13 +89,18 @@ class Crowd:
     """
 
     def __init__(self, person_column: str, max_rows: int, *, draw: Callable[[int], Keys] = draw_keys) -> None:
-        """Begin without rows."""
+        """Begin without rows.
+
+        Raises:
+            StoreError: If there is no place for a temporary file.
+        """
         self._column, self._max_rows, self._draw = person_column, max_rows, draw
         self._secret = secrets.token_bytes(_KEY_BYTES)
         self._sizes: list[int] = []
         self._held: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
         self._spilled: list[list[tuple[int, int]]] = [[] for _ in range(_BUCKETS)]
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
+        with self._told():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -103,7 +108,8 @@ class Crowd:
 
     def __exit__(self, *_: object) -> None:
         """End, and leave nothing on the disk."""
-        self._file.close()
+        with suppress(OSError):  # a full disk was told when it was met
+            self._file.close()
 
     def __repr__(self) -> str:
         """Show nothing of the table."""
@@ -156,6 +162,7 @@ class Crowd:
             with self._told():
                 self._spilled[number].append((self._file.seek(0, 2), rows.size))
                 self._file.write(rows.tobytes())
+                self._file.flush()
             held.clear()
 
     def _all_of(self, number: int) -> Iterator[Rows]:

@@ -1,13 +1,14 @@
 """Statistical tests raise a false alarm once in 10^9 runs; there is no seed to fix."""
 
-import errno
 import math
 import tracemalloc
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -223,13 +224,15 @@ def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.Mo
 
 
 def test_a_disk_that_is_full_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tiny: None) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "r+b"))
+    with pytest.raises(StoreError, match=r"No space left on device.*TMPDIR"), Crowd("who", 1) as crowd:
+        crowd.add(pd.Series(range(100)))
 
-    with Crowd("who", 1) as crowd:
-        monkeypatch.setattr(crowd._file, "write", full)  # nothing else fills a disk
-        with pytest.raises(StoreError, match=r"No space left on device.*TMPDIR"):
-            crowd.add(pd.Series(range(100)))
+
+def test_a_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StoreError, match=r"nowhere.*TMPDIR"):
+        Crowd("who", 1)
 
 
 @pytest.mark.parametrize("bad", [["canary"], ("canary",), object(), 1j])
