@@ -49,7 +49,7 @@ class Plan:
     cumulative: tuple[Floats, ...]
     """Per step the running sums of its weights along the new cells; no row is zero throughout."""
     aims: tuple[Aim, ...] = ()
-    """Marginals that a table of less than a block is brought nearer to."""
+    """Marginals that each block is brought nearer to."""
 
 
 def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dict[str, Codes]:
@@ -96,8 +96,7 @@ def make_block(plan: Plan, index: int, rows_in_block: int, seed: int) -> dict[st
         keys = _encode(codes, step.given, plan.domain, rows_in_block)
         cells = deal(keys, cumulative, rng.random(rows_in_block))
         codes |= _decode(cells, step.new, plan.domain)
-    if index == 0 and rows_in_block < BLOCK_ROWS:  # all the rows there are; many are near their model by themselves
-        codes = refine(codes, plan.aims, plan.domain, rng)
+    codes = refine(codes, plan.aims, plan.domain, rng)
     return {name: codes[name] for name in plan.domain.names}
 
 

@@ -53,6 +53,7 @@ class _Evidence(_Measurement):
     of: int | None
     """The measurement whose groups and counts it has, if it has those of one."""
     deviation: float | None
+    is_loose: bool
 
 
 class _Round(FrozenModel):
@@ -75,6 +76,7 @@ class _Document(FrozenModel):
     evidence: tuple[_Evidence, ...]
     rounds: tuple[_Round, ...]
     potentials: tuple[tuple[str, ...], ...]
+    loose: tuple[tuple[str, ...], ...]
     total: float
     step: float
     notes: dict[str, str]
@@ -98,6 +100,7 @@ def pack(fitted: Fitted) -> bytes:
                 sigma=e.sigma,
                 of=of,
                 deviation=e.deviation,
+                is_loose=e.is_loose,
             )
             for e, of in zip(fitted.evidence, sources, strict=True)
         ),
@@ -106,6 +109,7 @@ def pack(fitted: Fitted) -> bytes:
             for r in fitted.rounds
         ),
         potentials=tuple(model.potentials),
+        loose=tuple(model.loose),
         total=model.total,
         step=model.step,
         notes=dict(fitted.notes),
@@ -127,6 +131,8 @@ def pack(fitted: Fitted) -> bytes:
             arrays[f"denoised{index}"] = evidence.denoised
     for index, table in enumerate(model.potentials.values()):
         arrays[f"potentials{index}"] = table
+    for index, table in enumerate(model.loose.values()):
+        arrays[f"loose{index}"] = table
     return pack_arrays(arrays)
 
 
@@ -167,6 +173,7 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
             sigma=e.sigma,
             denoised=arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
             deviation=e.deviation,
+            is_loose=e.is_loose,
         )
         for i, e in enumerate(document.evidence)
     )
@@ -179,12 +186,15 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
             for i, f in enumerate(document.folded)
         },
     )
-    potentials = {
-        clique: arrays[f"potentials{i}"].astype(np.float64).reshape(fold.inner.shape(clique))
-        for i, clique in enumerate(document.potentials)
-    }
+    potentials, loose = (
+        {
+            clique: arrays[f"{kind}{i}"].astype(np.float64).reshape(fold.inner.shape(clique))
+            for i, clique in enumerate(cliques)
+        }
+        for kind, cliques in (("potentials", document.potentials), ("loose", document.loose))
+    )
     rounds = tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise, r.moved) for r in document.rounds)
-    model = calibrated(fold, potentials, document.total, document.step)
+    model = calibrated(fold, potentials, document.total, document.step, loose)
     return Fitted(measurements, evidence, rounds, model, document.notes)
 
 
@@ -212,8 +222,9 @@ def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
             raise ValueError("evidence of another measurement")
         if e.deviation is not None:
             expected[f"denoised{i}"] = (np.float64, e.groups)
-    for i, clique in enumerate(document.potentials):
-        expected[f"potentials{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))
+    for kind, cliques in (("potentials", document.potentials), ("loose", document.loose)):
+        for i, clique in enumerate(cliques):
+            expected[f"{kind}{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))
     found = {name: (array.dtype.type, array.size) for name, array in arrays.items()}
     if found != expected:
         raise ValueError("other arrays than were packed")

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import combinations, islice
 
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
-from ppsyn.model.tree import interaction_graph
+from ppsyn.generate import BLOCK_ROWS
+from ppsyn.model.tree import InteractionGraph, interaction_graph, table_mb
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.partition.contrasts import degrees
 from ppsyn.partition.sequence import NOISE_L1
@@ -24,6 +25,12 @@ _MANY = 500
 
 _REFINED_CELLS = 2**22
 """Of all marginals together that a small table is brought nearer to."""
+
+_PAIR = 2
+"""Attributes of a marginal that may be loose; larger ones were seen to do harm (docs/mechanism.md)."""
+
+_OTHERS, _FEW = 64, 20
+"""Triples beside the workload that a small table is brought nearer to, and the attributes they are taken from."""
 
 _NAMED = 3
 """Attributes that an error names."""
@@ -94,17 +101,29 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
                 yield (attribute.name, *rest)
 
 
-def refined_cliques(domain: Domain, config: AlgorithmConfig) -> tuple[Clique, ...]:
-    """The workload's marginals that a small table is brought nearer to, smallest first, as far as there is room."""
+def refined_cliques(domain: Domain, config: AlgorithmConfig, rows: int) -> tuple[Clique, ...]:
+    """The marginals that a table of so many rows is brought nearer to by swaps, smallest first as far as there is room.
+
+    They are the workload's; of few rows, which scatter most, some other small triples too.
+    """
     if not config.refine or config.mechanism != "ppsyn":
         return ()
+    workload = sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]
+    others = () if rows >= BLOCK_ROWS else _small_triples(domain, set(workload))
     found, room = list[Clique](), _REFINED_CELLS
-    for clique in sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]:
+    for clique in (*workload, *others):
         room -= domain.size(clique)
         if room < 0:
             break
         found.append(clique)
     return tuple(found)
+
+
+def _small_triples(domain: Domain, known: set[Clique]) -> list[Clique]:
+    """The smallest triples that are not known; attributes with one value have no part in them."""
+    smallest = sorted((a for a in domain.attributes if a.size > 1), key=lambda attribute: attribute.size)[:_FEW]
+    triples = (domain.clique(triple) for triple in combinations([a.name for a in smallest], 3))
+    return sorted((triple for triple in triples if triple not in known), key=domain.size)[:_OTHERS]
 
 
 def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Clique, ...]:
@@ -161,18 +180,56 @@ def growing_cap(state: State, rho: Fraction) -> float:
 
 
 def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> dict[Clique, float]:
-    """The cliques whose measurement keeps the model under the cap, and by how many MB each would make it grow.
+    """The cliques whose measurement keeps the model under the cap, and by how many MB each would make it grow."""
+    room_mb = _room_mb(state, cap_mb)
+    return {clique: growth for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb}
 
-    Both are predicted before anything is fitted.
-    """
-    tree = state.model.tree
-    graph = interaction_graph(tree.domain, [m.clique for m in state.evidence])
-    now_mb, found = graph.model_mb(), dict[Clique, float]()
-    for clique in cliques:
-        then_mb = now_mb if tree.home(clique) is not None else graph.with_clique(clique).model_mb()
-        if then_mb <= max(cap_mb, now_mb):
-            found[clique] = max(0.0, then_mb - now_mb)
+
+def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> dict[Clique, float]:
+    """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
+    now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.model_mb)
+    found = dict[Clique, float]()
+    for clique, growth in _growth_mb(state, cliques).items():
+        if growth <= now_mb:
+            found[clique] = growth
+        elif growth > last_mb and _may_be_loose(state, clique) and (own := _own_mb(state, clique)) <= last_mb:
+            found[clique] = own
     return found
+
+
+def is_loose(state: State, clique: Clique) -> bool:
+    """Whether the measurement of a clique would make the tree pass its cap."""
+    return _growth_mb(state, [clique])[clique] > _room_mb(state, state.plan.config.model_mb)
+
+
+def _may_be_loose(state: State, clique: Clique) -> bool:
+    config = state.plan.config
+    return len(clique) == _PAIR and config.loose and config.refine
+
+
+def _own_mb(state: State, clique: Clique) -> float:
+    model = state.model
+    return 0.0 if clique in model.loose else table_mb(model.fold.inner, clique)
+
+
+def _room_mb(state: State, cap_mb: float) -> float:
+    """By how much the model may grow under a cap."""
+    return max(0.0, cap_mb - _graph(state).model_mb() - state.model.loose_mb)
+
+
+def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
+    """By how much each clique would make the tree grow: predicted, before anything is fitted."""
+    graph, tree = _graph(state), state.model.tree
+    now_mb = graph.model_mb()
+    return {
+        clique: 0.0 if tree.home(clique) is not None else max(0.0, graph.with_clique(clique).model_mb() - now_mb)
+        for clique in cliques
+    }
+
+
+def _graph(state: State) -> InteractionGraph:
+    """What is measured together and held by the tree."""
+    return interaction_graph(state.model.tree.domain, [m.clique for m in state.evidence if not m.is_loose])
 
 
 def candidate(state: State, clique: Clique, partition: Partition, penalty: float = 0.0, weight: int = 1) -> Candidate:

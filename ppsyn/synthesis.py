@@ -112,14 +112,13 @@ class Synthesis:
         """
         rows = round(self.model.total) if rows is None else rows
         check_count("rows", rows)
-        aims = self.model.aims(rows, self.refined)
+        aims = self.model.aims(rows, self.refined(rows))
         plan = prepare(self.model.steps(), self.model.fold.drawn, aims)
         return Recipe(plan, self.schema, rows, self.seed if seed is None else seed)
 
-    @property
-    def refined(self) -> tuple[Clique, ...]:
-        """The marginals that a small synthetic table is brought nearer to."""
-        return refined_cliques(self.domain, self.config)
+    def refined(self, rows: int) -> tuple[Clique, ...]:
+        """The marginals that a synthetic table of so many rows is brought nearer to by swaps."""
+        return refined_cliques(self.domain, self.config, rows)
 
     def marginal(self, attributes: Iterable[str]) -> Marginal:
         """Expected counts of a marginal with error bars, from the model alone."""
@@ -139,7 +138,7 @@ class Synthesis:
             return tuple(found.model for found in pool.map(fit, samples, repeat(self.model), repeat(effort)))
 
     def _sample(self, rng: np.random.Generator) -> list[Measurement]:
-        return [Measurement(m.clique, m.partition, self._fresh(m, rng), m.sigma) for m in self.evidence]
+        return [replace(m, noisy_counts=self._fresh(m, rng), denoised=None, deviation=None) for m in self.evidence]
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
         expected = m.partition.sum_expected(self.model.project(m.clique)) * m.unit

@@ -85,7 +85,7 @@ class Tuning(FrozenModel):
     """How the algorithm goes about it: what changes the answer and not the guarantee."""
 
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
-    """Which method spends the budget. The settings from `partition` to `refine` are those of `ppsyn`."""
+    """Which method spends the budget. The settings from `partition` to `loose` are those of `ppsyn`."""
     partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
     """How the cells of a marginal are merged before it is measured; of a grid, only contrasts are."""
     initial: Share = 0.35
@@ -114,6 +114,9 @@ class Tuning(FrozenModel):
     """What a candidate must tell to fill the model: this share of all rows for the whole of it, less for a part."""
     refine: bool = True
     """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
+    loose: bool = True
+    """Whether pairs that the model's tree has no room for are measured too. Swaps bring them into tables of any size;
+    without `refine` there are none."""
     model_mb: Positive = 2.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
@@ -134,7 +137,7 @@ class Tuning(FrozenModel):
 
 _OF_PPSYN = (
     "partition", "initial", "most_initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink",
-    "spread", "eta", "thrift", "refine",
+    "spread", "eta", "thrift", "refine", "loose",
 )  # fmt: skip
 
 

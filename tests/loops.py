@@ -24,6 +24,17 @@ def small_plan(rho: float = 0.05, sensitivity: int = 1, domain: Domain = SMALL, 
     return make_plan(domain, Fraction(rho), sensitivity, config)
 
 
+CROWDED = Domain(tuple(Attribute(name, 10) for name in "abcde"))
+"""Attributes whose pairs fit under a cap, but no tree that holds them all."""
+
+
+def crowded_plan(cells: int = 900, **settings: object) -> Plan:
+    """A plan with room for so many cells, and for more rounds than there are pairs a tree could hold."""
+    return small_plan(
+        1.0, domain=CROWDED, **{"model_mb": cells * 8 / 2**20, "rounds": 20, "iterations": 10, "eta": 1e6, **settings}
+    )
+
+
 @dataclass
 class ScriptedCurator:
     """Answers any request from a seed, and loses some answers if told to.

@@ -78,7 +78,8 @@ class _Private:
         changes = {"model_mb": model_mb, "workload": WorkloadConfig(cliques=workload)}
         plan = make_plan(table.domain, rho, 1, self.settings.model_copy(update=changes))
         state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
-        codes = state.model.blocks(_rows(state.model), seed, refined_cliques(table.domain, plan.config))
+        rows = _rows(state.model)
+        codes = state.model.blocks(rows, seed, refined_cliques(table.domain, plan.config, rows))
         return _made(codes, table.domain, state.model, len(state.rounds), is_private=True)
 
 
@@ -115,7 +116,7 @@ def _made(
     blocks = list(codes)
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in domain.names}
     synthetic = EncodedTable(domain, columns)
-    return Made(synthetic, rounds, sum(belief.nbytes for belief in model.beliefs) / 2**20, is_private)
+    return Made(synthetic, rounds, model.size_mb, is_private)
 
 
 def contender(name: str) -> Contender:

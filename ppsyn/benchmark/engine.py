@@ -98,7 +98,7 @@ def record(table: EncodedTable, epsilon: float, rounds: int) -> Recording:
     """Run the loop up to `rounds` rounds."""
     rho = rho_from(epsilon, DELTA)
     workload = WorkloadConfig(cliques=random_workload(table.domain))
-    plan = make_plan(table.domain, rho, 1, AlgorithmConfig(model_mb=MODEL_MB, workload=workload))
+    plan = make_plan(table.domain, rho, 1, AlgorithmConfig(model_mb=MODEL_MB, loose=False, workload=workload))
     curator, state = TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan)
     stages: list[tuple[Measurement, ...]] = []
     while (request := next_request(state)) is not None:

@@ -46,11 +46,14 @@ class Partitioned(Method):
 
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        cliques = selection.affordable(state, selection.considered(state), selection.growing_cap(state, rho))
+        cliques = selection.with_loose(state, selection.considered(state), selection.growing_cap(state, rho))
         return selection.partitioned(state, cliques, rho)
 
     @override
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
+        return replace(self._estimate(state, request, answer), is_loose=selection.is_loose(state, request.clique))
+
+    def _estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
         partition, config, fold = request.partition, state.plan.config, state.model.fold
         if config.spread == "even":
             cells = fold.lower(request.clique, partition).spread_evenly(answer.noisy_counts.astype(np.float64))

@@ -18,7 +18,7 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
-from ppsyn.model.fit import Effort, Fit, estimate_total, lowered
+from ppsyn.model.fit import Effort, Fit, estimate_total, loosened, lowered
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import FIRST_STEP, GraphicalModel, calibrated, unfitted
 from ppsyn.model.program import Measurement, unit_of
@@ -110,9 +110,10 @@ def _from_mbi(domain: Domain, measurement: mbi.LinearMeasurement) -> Measurement
 def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
     """The model as mbi's, over the table's domain, with the marginals of its potentials' cliques.
 
-    Values that the model takes as one have equal potentials, but for the logarithms of their shares.
+    Values that the model takes as one have equal potentials, but for the logarithms of their shares. It is the tree
+    alone: loose marginals are none of its own.
     """
-    fold = model.fold
+    model, fold = model.held, model.fold
     potentials = {clique: fold.spread(clique, table) for clique, table in model.potentials.items()}
     for name, folded in fold.folded.items():
         clique = next((clique for clique in potentials if name in clique), (name,))
@@ -151,7 +152,7 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
     fold = warm.fold
     if not measurements:
         return Fit(unfitted(fold), 0.0, 0)
-    inner = lowered(fold, measurements)
+    inner = [m for m in lowered(fold, measurements) if not m.is_loose]
     field = mbi.estimation.MirrorDescent().estimate(
         domain_to_mbi(fold.inner),
         [
@@ -166,7 +167,8 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
     if not isinstance(field, mbi.MarkovRandomField):
         raise InvariantError("mbi's estimator returned something else than a Markov random field.")
     model = replace(model_from_mbi(fold.inner, field), domain=fold.domain, fold=fold)
-    return Fit(model, loss(model, measurements), effort.iterations)
+    held = [m for m in measurements if not m.is_loose]
+    return Fit(loosened(model, measurements, effort), loss(model, held), effort.iterations)
 
 
 def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:

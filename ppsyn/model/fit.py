@@ -12,8 +12,16 @@ from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import GraphicalModel, flatten, node_beliefs, unfitted
+from ppsyn.model.loose import scaled, singles
 from ppsyn.model.program import Measurement, build
 from ppsyn.model.tree import junction_tree
+from ppsyn.partition.cells import finest
+
+_SURER = 4.0
+"""How much more closely than its measurements a loose marginal keeps the single attributes that the tree knows."""
+
+_LEAST = 1e-9
+"""Rows in a cell that the tree takes for empty, so that a loose marginal may still have some there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
     fold = warm.fold
     if not measurements:
         return Fit(unfitted(fold), 0.0, 0)
-    inner = lowered(fold, measurements)
+    inner = [m for m in lowered(fold, measurements) if not m.is_loose]
     total = estimate_total(inner)
     cliques = maximal(m.clique for m in inner)
     tree = junction_tree(fold.inner, cliques)
@@ -73,9 +81,33 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
         # Old potentials that met in a new tree and underflowed there: start afresh.
         return fit(measurements, unfitted(fold), effort)
     potentials = _unflatten(fold.inner, cliques, theta)
-    return Fit(
-        GraphicalModel(fold.domain, potentials, total, step, tree, node_beliefs(tree, values), fold), loss, taken
-    )
+    model = GraphicalModel(fold.domain, potentials, total, step, tree, node_beliefs(tree, values), fold)
+    return Fit(loosened(model, measurements, effort), loss, taken)
+
+
+def loosened(tree: GraphicalModel, measurements: Sequence[Measurement], effort: Effort) -> GraphicalModel:
+    """The model of a fitted tree and of what was measured beside it."""
+    inner, loose = lowered(tree.fold, measurements), dict[Clique, Floats]()
+    for clique in sorted({m.clique for m in inner if m.is_loose}):
+        told = [m for m in inner if m.clique == clique]
+        domain = Domain(tuple(tree.fold.inner[name] for name in clique))
+        loose[clique] = _fit_table(domain, tree.project_inner(clique), told, effort)
+    return replace(tree, loose=loose)
+
+
+def _fit_table(domain: Domain, expected: Floats, told: Sequence[Measurement], effort: Effort) -> Floats:
+    """What was measured of all attributes of a domain together, and else what was expected.
+
+    Of all tables that fit as well, mirror descent ends at the one nearest to where it starts, in relative entropy.
+    Single attributes stay as expected: the tree knows them from more than these measurements.
+    """
+    clique, alone = domain.names, singles(domain.names, expected)
+    sigma = min(m.scale for m in told) / _SURER
+    known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma, s, sigma) for one, s in alone.items()]
+    program, total = build(junction_tree(domain, (clique,)), (clique,), [*told, *known]), float(expected.sum())
+    theta = np.log(np.maximum(expected, _LEAST)).ravel()
+    _, values, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)
+    return scaled(clique, values[: theta.size].reshape(expected.shape), alone)
 
 
 def lowered(fold: Fold, measurements: Sequence[Measurement]) -> list[Measurement]:

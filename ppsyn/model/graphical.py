@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,9 +14,10 @@ from ppsyn.errors import InvariantError
 from ppsyn.generate import Step
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
+from ppsyn.model.loose import agreeing
 from ppsyn.model.program import build
 from ppsyn.model.project import Projector
-from ppsyn.model.tree import JunctionTree, junction_tree
+from ppsyn.model.tree import JunctionTree, junction_tree, table_mb
 from ppsyn.refine import Aim
 
 FIRST_STEP = 0.0
@@ -34,6 +35,7 @@ class GraphicalModel:
         total: How many rows the model stands for.
         step: The last step of the fit, where the next fit starts.
         beliefs: The marginal of each node of the tree.
+        loose: Further marginals, which the tree does not have; over groups of values, as the tree's are.
     """
 
     domain: Domain
@@ -43,10 +45,30 @@ class GraphicalModel:
     tree: JunctionTree
     beliefs: tuple[Floats, ...]
     fold: Fold
+    loose: Mapping[Clique, Floats] = field(default_factory=dict[Clique, Floats])
 
     @cached_property
     def _projector(self) -> Projector:
         return Projector(self.tree, self.beliefs, self.total)
+
+    @cached_property
+    def _agreeing(self) -> dict[Clique, Floats]:
+        return {}
+
+    @property
+    def held(self) -> "GraphicalModel":
+        """The tree alone."""
+        return replace(self, loose={})
+
+    @property
+    def loose_mb(self) -> float:
+        """What the loose marginals take up, in MB."""
+        return sum(table_mb(self.fold.inner, clique) for clique in self.loose)
+
+    @property
+    def size_mb(self) -> float:
+        """What the model takes up, in MB."""
+        return sum(table_mb(self.fold.inner, node) for node in self.tree.nodes) + self.loose_mb
 
     def project(self, clique: Clique) -> Floats:
         """Expected counts of a marginal, one axis an attribute."""
@@ -54,7 +76,9 @@ class GraphicalModel:
 
     def project_inner(self, clique: Clique) -> Floats:
         """Expected counts of a marginal over the groups of values that the model holds apart."""
-        return self._projector.project(clique)
+        if clique not in self._agreeing:
+            self._agreeing[clique] = agreeing(clique, self._projector.project(clique), self.loose)
+        return self._agreeing[clique]
 
     def blocks(self, rows: int, seed: int, cliques: Sequence[Clique] = ()) -> Iterator[dict[str, Codes]]:
         """Codes of synthetic rows, a block at a time; arguments are checked at once.
@@ -62,14 +86,17 @@ class GraphicalModel:
         Args:
             rows: How many.
             seed: Equal seeds give equal rows.
-            cliques: Marginals that a small table is brought nearer to.
+            cliques: Marginals that a table is brought nearer to, if it is small or the model has loose ones.
         """
         made = generate.blocks(self.steps(), self.fold.drawn, rows, seed, self.aims(rows, cliques))
         return ({name: codes[name] for name in self.domain.names} for codes in made)
 
     def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
-        """What these marginals should be in a table of so many rows; nothing where there are many."""
-        if rows >= generate.BLOCK_ROWS:
+        """What these marginals should be in a table of so many rows.
+
+        Many rows are near the tree by themselves, but only swaps bring them nearer to loose marginals.
+        """
+        if rows >= generate.BLOCK_ROWS and not self.loose:
             return ()
         return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
 
@@ -97,7 +124,13 @@ def unfitted(fold: Fold) -> GraphicalModel:
     return calibrated(fold, {}, 1.0, FIRST_STEP)
 
 
-def calibrated(fold: Fold, potentials: Mapping[Clique, Floats], total: float, step: float) -> GraphicalModel:
+def calibrated(
+    fold: Fold,
+    potentials: Mapping[Clique, Floats],
+    total: float,
+    step: float,
+    loose: Mapping[Clique, Floats] | None = None,
+) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
     cliques = maximal(potentials)
     if len(cliques) != len(potentials):
@@ -107,7 +140,8 @@ def calibrated(fold: Fold, potentials: Mapping[Clique, Floats], total: float, st
     values, gradient = np.zeros(program.values), np.zeros(program.values)
     if not math.isfinite(kernel.infer(program, flatten(cliques, potentials), total, values, gradient)):
         raise InvariantError("Expected potentials that leave the model its mass.")
-    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, node_beliefs(tree, values), fold)
+    beliefs = node_beliefs(tree, values)
+    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, beliefs, fold, dict(loose or {}))
 
 
 def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:

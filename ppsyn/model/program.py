@@ -23,6 +23,7 @@ class Measurement:
         noisy_counts: As they were drawn, with `sigma` the scale of their noise.
         denoised: A better estimate of the counts, where there is one; the fit aims at it.
         deviation: The standard deviation of that estimate.
+        is_loose: Whether the tree has no room for the marginal, which is then known beside it.
     """
 
     clique: Clique
@@ -31,6 +32,7 @@ class Measurement:
     sigma: float
     denoised: Floats | None = None
     deviation: float | None = None
+    is_loose: bool = False
 
     @property
     def target(self) -> Floats:

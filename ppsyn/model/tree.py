@@ -139,6 +139,11 @@ class InteractionGraph:
         return cells * BYTES_PER_CELL / _MB
 
 
+def table_mb(domain: Domain, clique: Clique) -> float:
+    """The size of a marginal, in MB."""
+    return domain.size(clique) * BYTES_PER_CELL / _MB
+
+
 def _connect(adjacency: Adjacency, ranks: Sequence[int]) -> None:
     for a, b in combinations(ranks, 2):
         adjacency[a, b] = adjacency[b, a] = True

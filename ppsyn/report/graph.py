@@ -35,7 +35,7 @@ class Edge:
 
 def edges_of(model: GraphicalModel) -> list[Edge]:
     """The pairs inside the model's cliques, strongest first."""
-    pairs = {pair for clique in model.potentials for pair in combinations(clique, 2)}
+    pairs = {pair for clique in (*model.potentials, *model.loose) for pair in combinations(clique, 2)}
     edges = [Edge(*pair, mutual_information(model.project(pair))) for pair in sorted(pairs)]
     return sorted(edges, key=lambda edge: -edge.bits)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
-from loops import SMALL, ScriptedCurator, small_plan, steps
+from loops import CROWDED, SMALL, ScriptedCurator, crowded_plan, small_plan, steps
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError
@@ -27,6 +27,16 @@ def fitted(seed: int = 0, lost: frozenset[int] = frozenset()) -> Fitted:
     return freeze(absorb(state, request, curator.answer(request)), dict(NOTES))
 
 
+@cache
+def crowded() -> Fitted:
+    """What a run has learned whose tree had no room for all of it."""
+    curator = ScriptedCurator(1)
+    *_, (state, request) = steps(crowded_plan(), curator)
+    made = freeze(absorb(state, request, curator.answer(request)), dict(NOTES))
+    assert made.model.loose
+    return made
+
+
 def bits(array: np.ndarray | None) -> tuple[object, ...] | None:
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
@@ -36,13 +46,21 @@ def everything(thing: Fitted) -> list[object]:
     model = thing.model
     return [
         [
-            (m.clique, m.partition.count, bits(m.partition.groups), bits(m.noisy_counts), m.sigma, m.deviation)
+            (
+                m.clique,
+                m.partition.count,
+                bits(m.partition.groups),
+                bits(m.noisy_counts),
+                m.sigma,
+                m.deviation,
+                m.is_loose,
+            )
             for m in (*thing.measurements, *thing.evidence)
         ],
         [bits(m.denoised) for m in thing.evidence],
         [(name, bits(f.groups.groups), bits(f.shares)) for name, f in model.fold.folded.items()],
         thing.rounds,
-        [(clique, bits(table)) for clique, table in model.potentials.items()],
+        [(clique, bits(table)) for clique, table in (*model.potentials.items(), *model.loose.items())],
         (model.total, model.step, model.domain, model.tree.nodes),
         [bits(belief) for belief in model.beliefs],
         dict(thing.notes),
@@ -53,6 +71,22 @@ def everything(thing: Fitted) -> list[object]:
 def test_a_model_comes_back_bit_for_bit(seed: int) -> None:
     made = fitted(seed, frozenset({seed, 7}))
     assert everything(unpack(pack(made), SMALL)) == everything(made)
+
+
+def test_loose_pairs_come_back_bit_for_bit() -> None:
+    found = unpack(pack(crowded()), CROWDED)
+    assert everything(found) == everything(crowded())
+    assert {bits(found.model.project(pair)) for pair in found.model.loose} == {
+        bits(table) for table in crowded().model.loose.values()
+    }
+
+
+@pytest.mark.parametrize("change", [None, np.zeros(7), np.zeros(100, np.float32)])
+def test_a_model_without_its_loose_pairs_or_with_others_is_refused(change: np.ndarray | None) -> None:
+    arrays = unpack_arrays(pack(crowded()))
+    del arrays["loose0"]
+    with pytest.raises(ConfigError, match="fitted model"):
+        unpack(pack_arrays(arrays | ({} if change is None else {"loose0": change})), CROWDED)
 
 
 def test_what_came_back_is_packed_to_the_same_bytes() -> None:

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppsyn.domain import Attribute, Domain
-from ppsyn.generate import BLOCK_ROWS, Step, make_block, prepare
+from ppsyn.arrays import Floats
+from ppsyn.domain import Attribute, Clique, Domain
+from ppsyn.generate import BLOCK_ROWS, make_block, prepare
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical import GraphicalModel, calibrated
 from ppsyn.refine import Aim, refine
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2), Attribute("d", 5)))
@@ -30,12 +33,13 @@ def aims_of(seed: int) -> tuple[Aim, ...]:
 
 
 def distance(codes: dict[str, np.ndarray], aims: tuple[Aim, ...]) -> float:
-    """What a swap must bring down: the squared distance over all aims."""
+    """What a swap must bring down: the chi-squared distance over all aims."""
     found = 0.0
     for aim in aims:
         cells = np.ravel_multi_index([codes[name] for name in aim.clique], DOMAIN.shape(aim.clique))
         counts = np.bincount(cells, minlength=aim.shares.size)
-        found += float(((counts - aim.shares * cells.size) ** 2).sum())
+        wanted = aim.shares * cells.size
+        found += float(((counts - wanted) ** 2 / (wanted + 1)).sum())
     return found
 
 
@@ -70,9 +74,45 @@ def test_a_table_drawn_from_its_model_comes_much_nearer_to_it() -> None:
     assert distance(refine(codes, pairs, DOMAIN, rng), pairs) < 0.4 * distance(codes, pairs)
 
 
-@pytest.mark.parametrize(("rows", "is_refined"), [(400, True), (BLOCK_ROWS, False)])
+def test_two_ties_that_pull_at_one_attribute_are_both_nearly_kept() -> None:
+    """The rows have one of them, that of a to b; both are aims."""
+    rows = 6_000
+    b = np.arange(rows, dtype=np.int32) % 3
+    codes = {"a": b.copy(), "b": b, "c": stream(1).integers(0, 2, rows).astype(np.int32), "d": np.zeros(rows, np.int32)}
+    tie, other = np.zeros((3, 4)), np.zeros((4, 2))
+    tie[[0, 1, 2], [0, 1, 2]] = 1 / 3
+    other[[0, 1, 2, 2], [0, 1, 0, 1]] = [1 / 3, 1 / 3, 1 / 6, 1 / 6]
+    found = refine(codes, (Aim(("a", "b"), tie.ravel()), Aim(("b", "c"), other.ravel())), DOMAIN, stream(2))
+    assert (found["a"] != found["b"]).mean() < 0.05
+    assert ((found["b"] == 0) & (found["c"] == 1)).mean() < 0.02
+
+
+def model_with(loose: dict[Clique, Floats]) -> GraphicalModel:
+    return calibrated(Fold(DOMAIN), {}, 1_000.0, 0.0, loose)
+
+
+PAIR = {("a", "c"): np.array([[300.0, 34.0], [34.0, 300.0], [166.0, 166.0]])}
+
+
+@pytest.mark.parametrize(("rows", "is_refined"), [(400, True), (BLOCK_ROWS - 1, True), (BLOCK_ROWS, False)])
 def test_a_table_of_a_block_or_more_is_left_as_it_was_drawn(rows: int, is_refined: bool) -> None:
-    steps = [Step((), (a.name,), np.ones((1, a.size))) for a in DOMAIN.attributes]
-    plain = make_block(prepare(steps, DOMAIN), 0, rows, 7)
-    aimed = make_block(prepare(steps, DOMAIN, aims_of(1)), 0, rows, 7)
-    assert any((plain[name] != aimed[name]).any() for name in DOMAIN.names) == is_refined
+    assert bool(model_with({}).aims(rows, CLIQUES)) == is_refined
+
+
+def test_every_block_of_a_large_table_is_brought_nearer_to_what_the_tree_does_not_hold() -> None:
+    rows, model = 2 * BLOCK_ROWS + 1_000, model_with(PAIR)
+    for codes in model.blocks(rows, 3, (("a", "b"), ("a", "c", "d"))):
+        counts = np.zeros((3, 2))
+        np.add.at(counts, (codes["a"], codes["c"]), 1)
+        assert np.abs(counts / counts.sum() - PAIR["a", "c"] / 1_000).sum() / 2 < 0.02
+        assert len(set(np.bincount(codes["b"]) // 100)) <= 2  # even, as they were drawn
+    plain = next(iter(model.held.blocks(rows, 3, (("a", "c", "d"),))))
+    assert np.abs(np.bincount(plain["a"] * 2 + plain["c"]) / BLOCK_ROWS - 1 / 6).max() < 0.001
+
+
+def test_a_block_of_a_large_table_depends_on_no_other() -> None:
+    model, cliques = model_with(PAIR), (("a", "c", "d"),)
+    plan = prepare(model.steps(), DOMAIN, model.aims(3 * BLOCK_ROWS, cliques))
+    *_, last = model.blocks(3 * BLOCK_ROWS, 5, cliques)
+    for name, column in make_block(plan, 2, BLOCK_ROWS, 5).items():
+        np.testing.assert_array_equal(column, last[name])

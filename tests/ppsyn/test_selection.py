@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import ScriptedCurator, crowded_plan, steps
 
 from ppsyn import selection
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError
+from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import calibrated
 from ppsyn.model.tree import interaction_graph
 from ppsyn.partition.contrasts import degrees
-from ppsyn.requests import GRID, MAX_PENALTY, noise_scale
+from ppsyn.requests import GRID, MAX_PENALTY, SelectRequest, noise_scale
+from ppsyn.state import State
 from ppsyn.synthesizer import make_plan, start
 from schemas.config import AlgorithmConfig, WorkloadConfig
 
@@ -104,6 +107,51 @@ def test_what_does_not_fit_under_the_cap_is_no_candidate() -> None:
     assert found["a",] == 0
     assert found["c", "d"] == pytest.approx((20 - 12) * 8 / 2**20)
     assert interaction_graph(DOMAIN, [("c", "d")]).model_mb() <= cells * 8 / 2**20
+
+
+def loose_states(**settings: object) -> list[State]:
+    """The states of a run with little room, from the first on in which the tree holds pairs."""
+    return [s for s, r in steps(crowded_plan(**settings), ScriptedCurator(1)) if isinstance(r, SelectRequest)]
+
+
+def test_pairs_that_the_tree_has_no_room_for_are_candidates_beside_it_and_larger_marginals_are_not() -> None:
+    found = set[Clique]()
+    for state in loose_states(workload=WorkloadConfig(degree=3)):
+        cap, every = state.plan.config.model_mb, selection.considered(state)
+        held, both = selection.affordable(state, every, cap), selection.with_loose(state, every, cap)
+        beside = set(both) - set(held)
+        assert {c: both[c] for c in held} == held
+        assert {len(clique) for clique in beside} <= {2}
+        assert all(selection.is_loose(state, clique) == (clique in beside) for clique in both)
+        found |= beside
+    assert found
+
+
+@pytest.mark.parametrize("settings", [{"loose": False}, {"refine": False}])
+def test_without_loose_pairs_or_swaps_a_candidate_is_one_of_the_tree(settings: dict[str, bool]) -> None:
+    for state in loose_states(**settings):
+        cap, every = state.plan.config.model_mb, selection.considered(state)
+        assert selection.with_loose(state, every, cap) == selection.affordable(state, every, cap)
+        assert not any(m.is_loose for m in state.evidence)
+
+
+def test_a_pair_that_may_still_fit_into_the_tree_waits_for_its_turn() -> None:
+    state = loose_states()[0]
+    pairs = tuple(combinations(state.plan.domain.names, 2))
+    assert selection.with_loose(state, pairs, state.model.size_mb) == {}
+    assert set(selection.with_loose(state, pairs, state.plan.config.model_mb)) == set(pairs)
+
+
+def test_a_table_is_brought_nearer_to_the_workload_and_a_small_one_to_other_small_triples_too() -> None:
+    config = AlgorithmConfig(workload=WorkloadConfig(cliques=(("a", "b"), ("a", "c", "d"))))
+    assert selection.refined_cliques(DOMAIN, config, BLOCK_ROWS) == (("a", "b"), ("a", "c", "d"))
+    assert selection.refined_cliques(DOMAIN, config, BLOCK_ROWS - 1) == (
+        ("a", "b"), ("a", "c", "d"), ("a", "b", "d"), ("b", "c", "d"), ("a", "b", "c"),
+    )  # fmt: skip
+    assert selection.refined_cliques(DOMAIN, config.model_copy(update={"refine": False}), 10) == ()
+    wide = Domain(tuple(Attribute(f"x{i}", 2 + i) for i in range(60)))
+    config = AlgorithmConfig(workload=WorkloadConfig(cliques=(("x0", "x1"),)))
+    assert len(selection.refined_cliques(wide, config, 10)) <= 1 + 64
 
 
 def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:

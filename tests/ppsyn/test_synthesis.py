@@ -1,12 +1,14 @@
 import json
 from pathlib import Path
 
+import knots
 import numpy as np
 import pandas as pd
 import pytest
 
 import ppsyn
 from ppsyn.errors import ConfigError
+from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model import exchange
 from ppsyn.model.fit import Effort, fit
 from ppsyn.model.fold import Fold
@@ -152,3 +154,44 @@ def test_mbi_users_get_a_field_and_measurements_and_can_come_back(result: ppsyn.
     back = exchange.measurements_from_mbi(result.domain, measurements)
     refitted = fit(back, unfitted(Fold(result.domain)), Effort(300, 1e-6)).model
     assert abs(refitted.total - result.model.total) < 1e-3 * result.model.total  # folding restates some answers
+
+
+# A table that no tree under its cap holds
+
+
+@pytest.fixture(scope="module")
+def ring() -> ppsyn.Synthesis:
+    return ppsyn.synthesize(knots.ring(), knots.SCHEMA, **knots.BUDGET, **knots.SETTINGS, seed=3, progress=False)
+
+
+def test_what_the_tree_has_no_room_for_is_in_the_rows(ring: ppsyn.Synthesis) -> None:
+    assert set(ring.model.loose) & set(knots.RING)
+    assert ring.model.size_mb <= ring.config.model_mb
+    assert min(knots.tied(ring.table).values()) > 0.92
+    settings = {**knots.SETTINGS, "loose": False}
+    without = ppsyn.synthesize(knots.ring(), knots.SCHEMA, **knots.BUDGET, **settings, seed=3, progress=False)
+    assert min(knots.tied(without.table).values()) < 0.6
+
+
+def test_it_is_in_the_rows_however_many_there_are(ring: ppsyn.Synthesis) -> None:
+    many = ring.generate(BLOCK_ROWS + 5_000)
+    assert min(knots.tied(many.iloc[:BLOCK_ROWS]).values()) > 0.92
+    assert min(knots.tied(many.iloc[BLOCK_ROWS:]).values()) > 0.92
+
+
+def test_it_has_error_bars_and_comes_back_from_files(ring: ppsyn.Synthesis, tmp_path: Path) -> None:
+    pair = next(iter(ring.model.loose))
+    marginal = ring.marginal(pair)
+    assert marginal.counts.sum() == pytest.approx(ring.model.total)
+    assert (marginal.standard_error > 0).any()
+    ppsyn.save(ring, tmp_path / "ring")
+    again = ppsyn.load(tmp_path / "ring")
+    pd.testing.assert_frame_equal(again.generate(), ring.table)
+    np.testing.assert_array_equal(again.marginal(pair).counts, marginal.counts)
+
+
+def test_mbi_gets_the_tree_and_all_that_was_measured(ring: ppsyn.Synthesis) -> None:
+    pair = next(iter(ring.model.loose))
+    field, measurements = ring.to_mbi()
+    assert pair in {tuple(m.clique) for m in measurements}
+    assert pair not in {tuple(clique) for clique in field.potentials.cliques}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from loops import ScriptedCurator, steps
+from loops import ScriptedCurator, crowded_plan, steps
 from privacy.instruments import drawn_for
 from privacy.neighbours import encoded
 
@@ -15,7 +15,7 @@ from ppsyn.model.tree import interaction_graph
 from ppsyn.requests import MeasureRequest, Selected, SelectRequest
 from ppsyn.state import Plan, State
 from ppsyn.synthesizer import absorb, make_plan, next_request
-from schemas.config import AlgorithmConfig
+from schemas.config import AlgorithmConfig, WorkloadConfig
 
 DOMAIN = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate([4, 3, 5, 2])))
 ONE_WAY_MB = interaction_graph(DOMAIN, ()).model_mb()
@@ -45,6 +45,16 @@ def test_c4_every_candidate_keeps_the_model_under_the_cap(factor: float) -> None
         for candidate in request.candidates:
             grown = graph.with_clique(candidate.clique).model_mb()
             assert grown <= factor * ONE_WAY_MB or graph.holds(candidate.clique)
+
+
+@pytest.mark.parametrize("cells", [600, 900, 3_000])
+def test_c4_whatever_is_drawn_the_model_stays_under_the_cap_with_what_the_tree_has_no_room_for(cells: int) -> None:
+    plan, loose = crowded_plan(cells, workload=WorkloadConfig(degree=3)), 0
+    for seed in range(3):
+        for state, _ in steps(plan, ScriptedCurator(seed)):
+            assert state.model.size_mb <= plan.config.model_mb * (1 + 1e-12)
+            loose += len(state.model.loose)
+    assert loose
 
 
 def test_c4_the_mechanism_runs_on_the_candidates_and_on_nothing_else() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 
+import knots
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import ConfigError
 from ppsyn.releases.audit import Finding, audit
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, MANIFEST, SEAL, SYNTHETIC, VALIDATION
+from ppsyn.releases.opened import open_release
 from ppsyn.storage import open_store
 from schemas.places import Place
 
@@ -61,6 +63,13 @@ def test_nothing_is_found_with_the_account_either(release: Published) -> None:
     findings = check(release.folder, release.account)
     assert problems(findings) == {}
     assert findings[-1].subject == "account"
+
+
+def test_a_release_with_what_its_tree_has_no_room_for_is_replayed_like_any_other(tmp_path: Path) -> None:
+    algorithm = {"privacy": knots.BUDGET, "account": {"cap": knots.BUDGET}, "algorithm": knots.SETTINGS}
+    made = make_release(tmp_path, knots.ring(), knots.SCHEMA, changes=algorithm)
+    assert problems(check(made.folder, made.account)) == {}
+    assert open_release(open_store(Place(url=str(made.folder)))).model.loose
 
 
 def test_neither_the_table_nor_the_private_store_nor_the_run_is_needed(tmp_path: Path) -> None:

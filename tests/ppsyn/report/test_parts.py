@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from published import Published, shared_release
 from reports import Reader
 
+from ppsyn.domain import Attribute, Domain
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical import calibrated
 from ppsyn.releases.opened import open_release
 from ppsyn.report.budget import spending
 from ppsyn.report.graph import edges_of, mutual_information
@@ -177,6 +180,13 @@ def test_lines_of_the_graph_are_the_pairs_of_the_model(synthesis: Synthesis) -> 
     edges = edges_of(synthesis.model)
     assert all(any({e.first, e.second} <= set(clique) for clique in synthesis.model.potentials) for e in edges)
     assert [e.bits for e in edges] == sorted((e.bits for e in edges), reverse=True)
+
+
+def test_pairs_that_the_tree_has_no_room_for_are_lines_too() -> None:
+    tie = np.array([[5.0, 0.0], [0.0, 5.0]])
+    domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
+    model = calibrated(Fold(domain), {("a", "b"): np.zeros((2, 2))}, 10.0, 0.0, {("b", "c"): tie})
+    assert [(e.first, e.second, round(e.bits, 6)) for e in edges_of(model)] == [("b", "c", 1.0), ("a", "b", 0.0)]
 
 
 def test_mutual_information_is_nothing_apart_and_a_bit_in_step() -> None:

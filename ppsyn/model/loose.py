@@ -1,0 +1,43 @@
+"""Marginals that the tree has no room for: known beside it, and brought into the rows by swaps.
+
+A pair of attributes that would make the junction tree pass its cap is a small table by itself.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ppsyn.arrays import Floats
+from ppsyn.domain import Clique
+
+_CYCLES = 3
+"""How often a marginal is scaled to several tables in turn; they nearly agree, so more change little."""
+
+
+def agreeing(clique: Clique, table: Floats, loose: Mapping[Clique, Floats]) -> Floats:
+    """The marginal, brought into agreement with the loose ones it contains; its total stays."""
+    parts = {part: wanted for part, wanted in loose.items() if set(part) <= set(clique)}
+    return parts[clique] if clique in parts else scaled(clique, table, parts)
+
+
+def scaled(clique: Clique, table: Floats, parts: Mapping[Clique, Floats]) -> Floats:
+    """The marginal, scaled to smaller ones in turn (iterative proportional fitting); its total stays.
+
+    Cells without rows stay without.
+    """
+    if not parts:
+        return table
+    total = table.sum()
+    for part, wanted in (*parts.items(),) * (_CYCLES if len(parts) > 1 else 1):
+        sums: Floats = table.sum(axis=_others(clique, part), keepdims=True)
+        table = table * np.divide(wanted.reshape(sums.shape), sums, out=np.zeros(sums.shape), where=sums > 0)
+    return table * (total / table.sum())
+
+
+def singles(clique: Clique, table: Floats) -> dict[Clique, Floats]:
+    """What a marginal says of each of its attributes alone."""
+    return {(name,): table.sum(axis=_others(clique, (name,))) for name in clique}
+
+
+def _others(clique: Clique, part: Clique) -> tuple[int, ...]:
+    return tuple(axis for axis, name in enumerate(clique) if name not in part)
