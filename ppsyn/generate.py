@@ -28,6 +28,9 @@ from ppsyn.refine import Aim, refine
 BLOCK_ROWS = 2**17
 """Rows of a block; part of what a seed stands for."""
 
+SWAPPED_ROWS = 2**19
+"""Tables of so many rows are left as they were drawn: to swap their values would take longer than all the rest."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:

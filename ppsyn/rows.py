@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.discretize import decode
+from ppsyn.domain import Clique
 from ppsyn.generate import BLOCK_ROWS, Plan, check_count, make_block
 from schemas.table import TableSchema
 
@@ -18,12 +19,14 @@ class Recipe:
     Attributes:
         plan: The model's.
         rows: How many in all. The last block takes what is left, so that fewer rows are not the first of more.
+        left_out: Marginals that the model knows and these rows do not, because only swaps would bring them in.
     """
 
     plan: Plan
     schema: TableSchema
     rows: int
     seed: int
+    left_out: tuple[Clique, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is not a number of rows or a seed."""

@@ -7,7 +7,7 @@ from itertools import combinations, islice
 
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
-from ppsyn.generate import BLOCK_ROWS
+from ppsyn.generate import BLOCK_ROWS, SWAPPED_ROWS
 from ppsyn.model.tree import InteractionGraph, interaction_graph, table_mb
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.partition.contrasts import degrees
@@ -204,7 +204,7 @@ def is_loose(state: State, clique: Clique) -> bool:
 
 def _may_be_loose(state: State, clique: Clique) -> bool:
     config = state.plan.config
-    return len(clique) == _PAIR and config.loose and config.refine
+    return config.loose and config.refine and len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
 
 
 def _own_mb(state: State, clique: Clique) -> float:

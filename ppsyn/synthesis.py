@@ -114,7 +114,8 @@ class Synthesis:
         check_count("rows", rows)
         aims = self.model.aims(rows, self.refined(rows))
         plan = prepare(self.model.steps(), self.model.fold.drawn, aims)
-        return Recipe(plan, self.schema, rows, self.seed if seed is None else seed)
+        left_out = () if aims else tuple(self.model.loose)
+        return Recipe(plan, self.schema, rows, self.seed if seed is None else seed, left_out)
 
     def refined(self, rows: int) -> tuple[Clique, ...]:
         """The marginals that a synthetic table of so many rows is brought nearer to by swaps."""

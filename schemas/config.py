@@ -115,8 +115,8 @@ class Tuning(FrozenModel):
     refine: bool = True
     """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
     loose: bool = True
-    """Whether pairs that the model's tree has no room for are measured too. Swaps bring them into tables of any size;
-    without `refine` there are none."""
+    """Whether pairs that the model's tree has no room for are measured too, of tables of less than 2**19 rows.
+    Swaps bring them into the rows; without `refine` there are none."""
     model_mb: Positive = 2.0
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"

@@ -12,6 +12,9 @@ from flows.commands.telling import JSON_OPTION, coloured, print_json, told
 from flows.exits import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ppsyn.domain import Clique
     from schemas.config import RuntimeConfig
 
 
@@ -118,9 +121,21 @@ def regenerate(
     else:
         written = write(recipe, Path(out), row_group, is_quiet=quiet)
     if as_json:
-        print_json({"release": release, "rows": written, "seed": seed, "out": out})
+        left_out = [list(pair) for pair in recipe.left_out]
+        print_json({"release": release, "rows": written, "seed": seed, "out": out, "left_out": left_out})
     else:
         click.echo(f"{written} rows in {out}")
+        if recipe.left_out:
+            click.echo(_told_left_out(recipe.left_out), err=True)
+
+
+def _told_left_out(pairs: "Sequence[Clique]") -> str:
+    from ppsyn.generate import SWAPPED_ROWS
+
+    return (
+        f"Not in these rows: {len(pairs)} pairs of attributes that the model's tree has no room for, such as "
+        f"{' and '.join(pairs[0])}. Tables of less than {SWAPPED_ROWS:,} rows have them."
+    )
 
 
 def _runtime_of(workers: int | None, scheduler: str | None) -> "RuntimeConfig":

@@ -94,9 +94,9 @@ class GraphicalModel:
     def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
         """What these marginals should be in a table of so many rows.
 
-        Many rows are near the tree by themselves, but only swaps bring them nearer to loose marginals.
+        Many rows are near the tree by themselves; only swaps bring them nearer to loose marginals.
         """
-        if rows >= generate.BLOCK_ROWS and not self.loose:
+        if rows >= (generate.SWAPPED_ROWS if self.loose else generate.BLOCK_ROWS):
             return ()
         return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
 

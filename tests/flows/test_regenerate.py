@@ -1,12 +1,14 @@
 """More rows from a published release: the same whatever the row groups, in bounded memory, all or nothing."""
 
 import io
+import json
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import knots
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from published import Published, shared_release
+from published import Published, make_release, shared_release
 
 import ppsyn
 from flows.cli import main
@@ -43,6 +45,20 @@ def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path,
     first = pq.ParquetFile(out).metadata.row_group(0).num_rows
     assert first == min(group_rows, ROWS)
     assert pq.read_table(out).to_pandas().equals(ppsyn.load(release.folder).generate(ROWS, seed=7))
+
+
+@pytest.mark.parametrize(("rows", "is_told"), [(2**19 - 1, False), (2**19, True)])
+def test_what_so_large_a_table_does_not_have_is_told(tmp_path: Path, rows: int, is_told: bool) -> None:
+    settings = {"privacy": knots.BUDGET, "account": {"cap": knots.BUDGET}, "algorithm": knots.SETTINGS}
+    made = make_release(tmp_path, knots.ring(), knots.SCHEMA, changes=settings)
+    arguments = ["regenerate", str(made.folder), "--rows", str(rows), "--out", str(tmp_path / "rows.parquet")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    assert ("Not in these rows" in result.stderr) == is_told
+    table = pq.read_table(tmp_path / "rows.parquet").to_pandas()
+    assert (min(knots.tied(table).values()) < 0.6) == is_told
+    told = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+    assert bool(told["left_out"]) == is_told
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])

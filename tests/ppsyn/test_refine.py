@@ -99,6 +99,11 @@ def test_a_table_of_a_block_or_more_is_left_as_it_was_drawn(rows: int, is_refine
     assert bool(model_with({}).aims(rows, CLIQUES)) == is_refined
 
 
+@pytest.mark.parametrize(("rows", "is_refined"), [(BLOCK_ROWS, True), (2**19 - 1, True), (2**19, False)])
+def test_so_are_half_a_million_rows_even_of_a_model_with_loose_pairs(rows: int, is_refined: bool) -> None:
+    assert bool(model_with(PAIR).aims(rows, CLIQUES)) == is_refined
+
+
 def test_every_block_of_a_large_table_is_brought_nearer_to_what_the_tree_does_not_hold() -> None:
     rows, model = 2 * BLOCK_ROWS + 1_000, model_with(PAIR)
     for codes in model.blocks(rows, 3, (("a", "b"), ("a", "c", "d"))):

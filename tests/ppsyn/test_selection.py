@@ -135,6 +135,13 @@ def test_without_loose_pairs_or_swaps_a_candidate_is_one_of_the_tree(settings: d
         assert not any(m.is_loose for m in state.evidence)
 
 
+def test_a_table_too_large_to_be_swapped_has_no_loose_pairs() -> None:
+    plan = crowded_plan()
+    many = [s for s, r in steps(plan, ScriptedCurator(1, rows=2**21)) if isinstance(r, SelectRequest)]
+    assert not any(m.is_loose for state in many for m in state.evidence)
+    assert any(m.is_loose for state in loose_states() for m in state.evidence)
+
+
 def test_a_pair_that_may_still_fit_into_the_tree_waits_for_its_turn() -> None:
     state = loose_states()[0]
     pairs = tuple(combinations(state.plan.domain.names, 2))
