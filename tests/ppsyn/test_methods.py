@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import SMALL, ScriptedCurator, small_plan, steps
+from loops import SMALL, ScriptedCurator, crowded_plan, small_plan, steps
 from pydantic import ValidationError
 
 from ppsyn.discretize import EncodedTable
@@ -15,9 +15,10 @@ from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.marginals import TableCounter
 from ppsyn.methods import METHODS
 from ppsyn.packing import Fitted, pack, unpack
-from ppsyn.requests import MeasureRequest, SelectRequest
+from ppsyn.requests import Answer, MeasureRequest, SelectRequest
 from ppsyn.runs.checkpoints import freeze, thaw
-from ppsyn.synthesizer import next_request, run, start
+from ppsyn.state import State
+from ppsyn.synthesizer import absorb, next_request, run, start
 from schemas.config import AlgorithmConfig
 
 NAMES = sorted(METHODS)
@@ -69,6 +70,22 @@ def test_a_checkpoint_of_every_method_goes_on_as_the_run_would_have(name: str) -
         assert right is not None
         assert left.digest() == right.digest()
         assert again.planned_rho == state.planned_rho
+
+
+def test_a_checkpoint_with_loose_pairs_goes_on_to_the_same_model() -> None:
+    plan, curator = crowded_plan(), ScriptedCurator(1)
+    states, answers = list[State](), list[Answer]()
+    for state, request in steps(plan, ScriptedCurator(1)):
+        states.append(state)
+        answers.append(curator.answer(request))
+    at = next(i for i, s in enumerate(states) if s.model.loose and s.chosen is None)
+    state = thaw(plan, unpack(pack(freeze(states[at], {})), plan.domain))
+    for answer in answers[at:]:
+        request = next_request(state)
+        assert request is not None
+        state = absorb(state, request, answer)
+    whole = run(ScriptedCurator(1), start(plan))
+    assert pack(freeze(state, {})) == pack(freeze(whole, {}))
 
 
 @pytest.mark.parametrize("name", NAMES)
