@@ -23,15 +23,16 @@ def agreeing(clique: Clique, table: Floats, loose: Mapping[Clique, Floats]) -> F
 def scaled(clique: Clique, table: Floats, parts: Mapping[Clique, Floats]) -> Floats:
     """The marginal, scaled to smaller ones in turn (iterative proportional fitting); its total stays.
 
-    Cells without rows stay without.
+    Cells without rows stay without. Where nothing is left that way, the parts contradict it, and it stays as it is.
     """
     if not parts:
         return table
-    total = table.sum()
+    found = table
     for part, wanted in (*parts.items(),) * (_CYCLES if len(parts) > 1 else 1):
-        sums: Floats = table.sum(axis=_others(clique, part), keepdims=True)
-        table = table * np.divide(wanted.reshape(sums.shape), sums, out=np.zeros(sums.shape), where=sums > 0)
-    return table * (total / table.sum())
+        sums: Floats = found.sum(axis=_others(clique, part), keepdims=True)
+        found = found * np.divide(wanted.reshape(sums.shape), sums, out=np.zeros(sums.shape), where=sums > 0)
+    left = found.sum()
+    return found * (table.sum() / left) if left > 0 else table
 
 
 def singles(clique: Clique, table: Floats) -> dict[Clique, Floats]:

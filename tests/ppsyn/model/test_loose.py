@@ -94,6 +94,12 @@ def test_larger_marginals_agree_with_the_loose_ones_they_contain(seed: int, pair
             assert total_variation(marginal_of(own, after, pair), loose[pair]) < (1e-9 if exact else 0.1)
 
 
+def test_a_marginal_that_loose_ones_contradict_stays_as_it_is() -> None:
+    table, other = np.zeros((2, 2, 2)), np.zeros((2, 2))
+    table[0, 0, 0] = other[1, 1] = 10.0
+    np.testing.assert_array_equal(agreeing(("a", "b", "c"), table, {("a", "b"): other}), table)
+
+
 def test_an_answer_that_says_what_the_tree_expects_changes_nothing() -> None:
     model = fitted(evidence_of(joint_of_rows(3)))
     expected = model.project(CLOSING)
