@@ -132,16 +132,18 @@ def calibrated(
     loose: Mapping[Clique, Floats] | None = None,
 ) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
-    cliques = maximal(potentials)
+    cliques, loose = maximal(potentials), dict(loose or {})
     if len(cliques) != len(potentials):
         raise InvariantError("Expected potentials on cliques that do not contain each other.")
+    if not all(np.isfinite(table).all() and (table >= 0).all() for table in loose.values()):
+        raise InvariantError("Expected loose marginals that are finite and non-negative.")
     tree = junction_tree(fold.inner, cliques)
     program = build(tree, cliques, ())
     values, gradient = np.zeros(program.values), np.zeros(program.values)
     if not math.isfinite(kernel.infer(program, flatten(cliques, potentials), total, values, gradient)):
         raise InvariantError("Expected potentials that leave the model its mass.")
     beliefs = node_beliefs(tree, values)
-    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, beliefs, fold, dict(loose or {}))
+    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, beliefs, fold, loose)
 
 
 def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:

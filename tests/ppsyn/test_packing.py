@@ -81,7 +81,9 @@ def test_loose_pairs_come_back_bit_for_bit() -> None:
     }
 
 
-@pytest.mark.parametrize("change", [None, np.zeros(7), np.zeros(100, np.float32)])
+@pytest.mark.parametrize(
+    "change", [None, np.zeros(7), np.zeros(100, np.float32), np.full((10, 10), np.nan), np.full((10, 10), -1.0)]
+)
 def test_a_model_without_its_loose_pairs_or_with_others_is_refused(change: np.ndarray | None) -> None:
     arrays = unpack_arrays(pack(crowded()))
     del arrays["loose0"]
