@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, islice
 
+import numpy as np
+
+from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.generate import BLOCK_ROWS, SWAPPED_ROWS
@@ -234,9 +237,14 @@ def _graph(state: State) -> InteractionGraph:
 
 def candidate(state: State, clique: Clique, partition: Partition, penalty: float = 0.0, weight: int = 1) -> Candidate:
     """A marginal and a partition of the model's own cells of it; `penalty`, in rows, counts as often as it weighs."""
-    expected = to_grid(partition.sum_expected(state.model.project_inner(clique)))
+    expected = _expected(state, clique, partition)
     units = min(math.ceil(weight * penalty * GRID), MAX_PENALTY)
     return Candidate(clique, state.model.fold.lift(clique, partition), expected, units, weight)
+
+
+def _expected(state: State, clique: Clique, partition: Partition) -> Ints:
+    """The model's group counts, in grid units."""
+    return to_grid(partition.sum_expected(state.model.project_inner(clique)))
 
 
 def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
@@ -255,7 +263,9 @@ def partitioned(state: State, growth_mb: Mapping[Clique, float], rho: Fraction) 
         is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
         partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, plan.config.levels)
         for partition in _worthwhile(partitions, sigma, total):
-            found.append(candidate(state, clique, partition, noise_l1(partition, sigma) + room))
+            expected = _expected(state, clique, partition)
+            units = min(noise_cost(expected, partition, sigma) + math.ceil(room * GRID), MAX_PENALTY)
+            found.append(Candidate(clique, state.model.fold.lift(clique, partition), expected, units))
     return tuple(found)
 
 
@@ -267,6 +277,16 @@ def noise_l1(partition: Partition, sigma: float) -> float:
     """
     share = degrees(partition.axes) / partition.count if partition.axes else 1.0
     return NOISE_L1 * sigma * share * partition.count
+
+
+def noise_cost(expected: Ints, partition: Partition, sigma: float) -> int:
+    """What noise would cost a candidate, in grid units: of a group no more than the model expects in it.
+
+    A group in which few rows are expected can lose no more than these, however large the noise: a fitted count is
+    never negative, and the total is known. So many groups that are nearly empty cost little.
+    """
+    each = math.ceil(noise_l1(partition, sigma) * GRID / partition.count)
+    return int(np.minimum(each, expected).sum())
 
 
 def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:

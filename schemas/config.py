@@ -96,7 +96,7 @@ class Tuning(FrozenModel):
     """Share of a large attribute's part for a first, coarse look."""
     coarse_groups: Annotated[int, Field(ge=2)] = 16
     """Groups of that look; attributes with no more values are measured at once."""
-    fold: Annotated[int, Field(ge=2)] = 24
+    fold: Annotated[int, Field(ge=2)] = 128
     """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
     select: Share = 0.15
     """Share of a round's budget that selects; the rest measures."""

@@ -15,6 +15,7 @@ from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import calibrated
 from ppsyn.model.tree import interaction_graph
+from ppsyn.partition.cells import finest
 from ppsyn.partition.contrasts import degrees
 from ppsyn.requests import GRID, MAX_PENALTY, SelectRequest, noise_scale
 from ppsyn.state import State
@@ -170,7 +171,8 @@ def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
         measured = degrees(candidate.partition.axes) if candidate.partition.axes else candidate.partition.count
         noise = np.sqrt(2 / np.pi) * noise_scale(rho, 1) * measured
         room = CONFIG.thrift * 1_600 * growth_mb[candidate.clique] / CONFIG.model_mb
-        assert candidate.penalty == pytest.approx((noise + room) * GRID, abs=1)
+        assert expected.min() > noise / candidate.partition.count
+        assert candidate.penalty == pytest.approx((noise + room) * GRID, abs=1 + candidate.partition.count)
         assert candidate.weight == 1
 
 
@@ -179,4 +181,28 @@ def test_when_noise_drowns_everything_single_attributes_at_least_stay(partition:
     plan = replace(STATE.plan, config=CONFIG.model_copy(update={"partition": partition}))
     found = selection.partitioned(replace(STATE, plan=plan), {("a",): 0.0, ("b", "c"): 0.0}, Fraction(1, 10**30))
     assert [candidate.clique for candidate in found] == kept
-    assert all(candidate.penalty == MAX_PENALTY for candidate in found)
+    assert all(candidate.penalty == candidate.expected.sum() for candidate in found)
+
+
+def test_no_penalty_is_too_large_for_the_score() -> None:
+    model = replace(STATE.model, total=1e30)
+    found = selection.partitioned(replace(STATE, model=model), {("a",): 0.5}, Fraction(1, 2))
+    assert [candidate.penalty for candidate in found] == [MAX_PENALTY] * len(found)
+
+
+@settings(deadline=None)
+@given(
+    expected=st.lists(st.integers(0, 2**40), min_size=1, max_size=20),
+    axes=st.sampled_from([(), (2, 3)]),
+    sigma=st.floats(1e-3, 1e9),
+)
+def test_noise_costs_a_group_no_more_than_the_rows_expected_in_it(
+    expected: list[int], axes: tuple[int, ...], sigma: float
+) -> None:
+    partition = replace(finest(6), axes=axes) if axes else finest(len(expected))
+    counts = np.resize(np.array(expected, np.int64), partition.count)
+    each = selection.noise_l1(partition, sigma) * GRID / partition.count
+    cost = selection.noise_cost(counts, partition, sigma)
+    assert cost <= counts.sum()
+    assert cost == pytest.approx(sum(min(each, count) for count in counts.tolist()), abs=partition.count)
+    assert selection.noise_cost(np.zeros_like(counts), partition, sigma) == 0
