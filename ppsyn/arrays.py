@@ -8,3 +8,4 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]

@@ -11,9 +11,9 @@ from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
-from ppsyn.model.graphical import GraphicalModel, flatten, node_beliefs, unfitted
+from ppsyn.model.graphical import GraphicalModel, flatten, unfitted, unflatten
 from ppsyn.model.loose import scaled, singles
-from ppsyn.model.program import Measurement, build
+from ppsyn.model.program import Measurement, build, flat, unflat
 from ppsyn.model.tree import junction_tree
 from ppsyn.partition.cells import finest
 
@@ -76,12 +76,12 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
     program = build(tree, cliques, inner)
     theta = _carried_over(fold.inner, cliques, warm)
     step = warm.step if warm.step > 0 else 1.0 / total
-    theta, values, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
+    theta, beliefs, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
     if warm.potentials and not math.isfinite(loss):
         # Old potentials that met in a new tree and underflowed there: start afresh.
         return fit(measurements, unfitted(fold), effort)
-    potentials = _unflatten(fold.inner, cliques, theta)
-    model = GraphicalModel(fold.domain, potentials, total, step, tree, node_beliefs(tree, values), fold)
+    potentials = dict(zip(cliques, unflatten(fold.inner, cliques, theta), strict=True))
+    model = GraphicalModel(fold.domain, potentials, total, step, tree, unflatten(fold.inner, tree.nodes, beliefs), fold)
     return Fit(loosened(model, measurements, effort), loss, taken)
 
 
@@ -105,9 +105,9 @@ def _fit_table(domain: Domain, expected: Floats, told: Sequence[Measurement], ef
     sigma = min(m.scale for m in told) / _SURER
     known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma, s, sigma) for one, s in alone.items()]
     program, total = build(junction_tree(domain, (clique,)), (clique,), [*told, *known]), float(expected.sum())
-    theta = np.log(np.maximum(expected, _LEAST)).ravel()
-    _, values, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)
-    return scaled(clique, values[: theta.size].reshape(expected.shape), alone)
+    theta = flat(np.log(np.maximum(expected, _LEAST)))
+    _, beliefs, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)
+    return scaled(clique, unflat(beliefs, expected.shape), alone)
 
 
 def lowered(fold: Fold, measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -124,9 +124,3 @@ def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalMo
             raise InvariantError("Expected a warm start whose cliques are all measured.")
         potentials[new] += table.reshape([domain[name].size if name in old else 1 for name in new])
     return flatten(cliques, potentials)
-
-
-def _unflatten(domain: Domain, cliques: tuple[Clique, ...], theta: Floats) -> dict[Clique, Floats]:
-    ends = np.cumsum([domain.size(clique) for clique in cliques])
-    parts = np.split(theta, ends[:-1])
-    return {clique: part.reshape(domain.shape(clique)) for clique, part in zip(cliques, parts, strict=True)}

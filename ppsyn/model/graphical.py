@@ -15,7 +15,7 @@ from ppsyn.generate import Step
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
 from ppsyn.model.loose import agreeing
-from ppsyn.model.program import build
+from ppsyn.model.program import build, flat, unflat
 from ppsyn.model.project import Projector
 from ppsyn.model.tree import JunctionTree, junction_tree, table_mb
 from ppsyn.refine import Aim
@@ -139,24 +139,21 @@ def calibrated(
         raise InvariantError("Expected loose marginals that are finite and non-negative.")
     tree = junction_tree(fold.inner, cliques)
     program = build(tree, cliques, ())
-    values, gradient = np.zeros(program.values), np.zeros(program.values)
-    if not math.isfinite(kernel.infer(program, flatten(cliques, potentials), total, values, gradient)):
+    beliefs, marginals = np.zeros(program.node_start[-1]), np.zeros(program.marginals)
+    loss = kernel.infer(program, flatten(cliques, potentials), total, beliefs, marginals, np.zeros_like(marginals))
+    if not math.isfinite(loss):
         raise InvariantError("Expected potentials that leave the model its mass.")
-    beliefs = node_beliefs(tree, values)
-    return GraphicalModel(fold.domain, dict(potentials), total, step, tree, beliefs, fold, loose)
+    return GraphicalModel(
+        fold.domain, dict(potentials), total, step, tree, unflatten(fold.inner, tree.nodes, beliefs), fold, loose
+    )
 
 
 def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:
     """The potentials in the order of the kernel's buffer."""
-    return np.concatenate([np.zeros(0), *(potentials[clique].ravel() for clique in cliques)])
+    return np.concatenate([np.zeros(0), *(flat(potentials[clique]) for clique in cliques)])
 
 
-def node_beliefs(tree: JunctionTree, values: Floats) -> tuple[Floats, ...]:
-    """Cut the kernel's buffer into the beliefs of the tree's nodes."""
-    beliefs: list[Floats] = []
-    at = 0
-    for node in tree.nodes:
-        size = tree.domain.size(node)
-        beliefs.append(values[at : at + size].reshape(tree.domain.shape(node)).copy())
-        at += size
-    return tuple(beliefs)
+def unflatten(domain: Domain, cliques: Sequence[Clique], buffer: Floats) -> tuple[Floats, ...]:
+    """Cut a buffer of the kernel into the cliques' tables."""
+    parts = np.split(buffer, np.cumsum([domain.size(clique) for clique in cliques])[:-1])
+    return tuple(unflat(part, domain.shape(clique)) for clique, part in zip(cliques, parts, strict=True))

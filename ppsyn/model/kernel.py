@@ -1,12 +1,12 @@
 """Belief propagation and mirror descent over flat arrays, compiled once for every model.
 
 A `Program` describes one junction tree and one set of measurements by index arrays
-alone, so a new tree needs new arrays and no new machine code. All values live in
-one buffer: first the beliefs of the tree's nodes, then the marginals of the cliques
-that carry potentials, then further marginals and group sums, each the scatter-sum
-of an earlier stretch of the buffer (a link).
+alone, so a new tree needs new arrays and no new machine code. The beliefs of the
+tree's nodes stand in one buffer. In a second one stand the marginals: first those of
+the cliques that carry potentials, summed up from the nodes; then those of further
+cliques, each summed up from an earlier one (a link); then sums over groups of their cells.
 
-Sums run in index order, so equal input gives equal bits. Potentials are exponentiated
+Sums run in a fixed order, so equal input gives equal bits. Potentials are exponentiated
 before they meet, which is fast; where neighbours contradict each other by more than
 about 700, mass underflows. That is noticed, and such potentials are refused.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.arrays import Codes, Flags, Floats, Ints
 from ppsyn.jit import compiled
 from ppsyn.partition.contrasts import centre
 
@@ -35,152 +35,252 @@ _LONGER = 1.1
 _PATIENCE = 5
 """Steps in a row below the tolerance before the fit stops."""
 
+KEPT, SUMMED, MIXED = 0, 1, 2
+"""Where the cells of a row lead: to as many cells in a row, to one cell, or neither."""
+
+_TINY = float(np.finfo(np.float64).tiny)
+"""The least normal number: smaller ones have lost digits."""
+
+_LOWEST = -708.0
+_LOG2_E, _SHIFT = 1.4426950408889634, 1.5 * 2.0**52
+_LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+"""The logarithm of two; the first part so short that an exponent times it is exact."""
+
+_COEFFICIENTS = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
+"""Of the exponential's Taylor series, from the highest degree down to two."""
+
 
 class Program(NamedTuple):
-    """Index arrays of a tree (K nodes, N cells) and of what is read off it."""
+    """A tree of K nodes and what is read off it, as offsets and index arrays.
 
-    node_start: Ints  # K + 1 offsets into the buffer
-    parent: Ints  # K; -1 for a root
-    separator_start: Ints  # K + 1 offsets into the messages
-    own: Codes  # N; the separator cell of each cell (0 for roots: an empty separator has one cell)
-    into_start: Ints  # K + 1 offsets into `into`
-    into: Codes  # for each child, the separator cell of each cell of its parent
-    potentials: int  # how many leading links lead from a node to a clique with potentials
-    link_from: Ints  # L offsets into the buffer
+    A table of cells is cut into rows of equal length. A map leads from a table to a smaller one, over fewer of its
+    attributes: cell j of row r belongs to cell `first[r] + within[j]`. Where the row's attributes are all kept, or
+    all summed out, that is a stretch or a single cell.
+    """
+
+    node_start: Ints  # K + 1 offsets into the beliefs
+    node_row: Ints  # K row lengths
+    separator_start: Ints  # K + 1 offsets into the messages; a root's separator has one cell
+    is_root: Flags  # K
+    node_maps: Ints  # K + 1; a node's maps lead to its own separator, to its children's, and to cliques
+    node_cliques: Ints  # K; the first of its maps that leads to a clique with potentials
+    link_from: Ints  # L offsets into the marginals
     link_size: Ints  # L source lengths
-    link_to: Ints  # L offsets into the buffer
-    link_index_start: Ints  # L offsets into `link_index`
-    link_index: Codes  # target position of each source position
-    measured_at: Ints  # M offsets into the buffer
+    link_row: Ints  # L row lengths
+    link_map: int  # the first link's map; the others' follow
+    maps: Ints  # a row each: KEPT, SUMMED or MIXED, and offsets into `places`, of its `first` and of its `within`
+    places: Codes  # with each `first`, an offset into the messages or marginals
+    group_from: Ints  # G offsets into the marginals
+    group_size: Ints  # G source lengths
+    group_to: Ints  # G offsets into the marginals
+    group_start: Ints  # G offsets into `groups`
+    groups: Codes  # the group of each source position
+    measured_at: Ints  # M offsets into the marginals
     measured_size: Ints  # M lengths
     answer_start: Ints  # M offsets into `answers`
     answers: Floats
     precision: Floats  # M; 1 / sigma**2
     axes_start: Ints  # M + 1 offsets into `axes`
     axes: Ints  # slices along each axis of the grids whose contrasts were measured
-    values: int  # the length of the buffer
+    marginals: int  # how many there are
 
 
 @compiled
-def infer(program: Program, theta: Floats, total: float, values: Floats, gradient: Floats) -> float:
-    """Fill `values` with beliefs and marginals, `gradient` with the loss's slope; return the loss.
+def infer(program: Program, theta: Floats, total: float, beliefs: Floats, marginals: Floats, gradient: Floats) -> float:
+    """Fill `beliefs` and `marginals`, and `gradient` with the loss's slope in these; return the loss.
 
     The loss is infinite where the potentials leave no mass, or lose some to underflow
     (a step far too long).
     """
-    if not _calibrate(program, theta, total, values):
+    marginals[:] = 0.0
+    if not _calibrate(program, theta, total, beliefs, marginals):
         return math.inf
-    cells = program.node_start[-1]
-    values[cells:] = 0.0
     for link in range(program.link_from.size):
-        start, to, at = program.link_from[link], program.link_to[link], program.link_index_start[link]
-        for i in range(program.link_size[link]):
-            values[to + program.link_index[at + i]] += values[start + i]
-    gradient[cells:] = 0.0
+        start, row, used = program.link_from[link], program.link_row[link], program.link_map + link
+        for r in range(program.link_size[link] // row):
+            cells = marginals[start + r * row : start + (r + 1) * row]
+            _sum_up(program.maps[used : used + 1], program.places, r, cells, _sum(cells), marginals)
+    for g in range(program.group_from.size):
+        source = marginals[program.group_from[g] : program.group_from[g] + program.group_size[g]]
+        target, groups = marginals[program.group_to[g] :], program.groups[program.group_start[g] :]
+        for i in range(source.size):
+            target[groups[i]] += source[i]
+    gradient[:] = 0.0
     loss = 0.0
     for m in range(program.measured_at.size):
         at, answer, precision = program.measured_at[m], program.answer_start[m], program.precision[m]
         size = program.measured_size[m]
-        residuals = values[at : at + size] - program.answers[answer : answer + size]
+        residuals = marginals[at : at + size] - program.answers[answer : answer + size]
         if program.axes_start[m] < program.axes_start[m + 1]:
             centre(residuals, program.axes[program.axes_start[m] : program.axes_start[m + 1]])
         for i in range(size):
             loss += 0.5 * precision * residuals[i] * residuals[i]
             gradient[at + i] += precision * residuals[i]
-    for link in range(program.link_from.size - 1, program.potentials - 1, -1):
-        start, to, at = program.link_from[link], program.link_to[link], program.link_index_start[link]
-        for i in range(program.link_size[link]):
-            gradient[start + i] += gradient[to + program.link_index[at + i]]
+    for g in range(program.group_from.size):
+        source = gradient[program.group_from[g] : program.group_from[g] + program.group_size[g]]
+        target, groups = gradient[program.group_to[g] :], program.groups[program.group_start[g] :]
+        for i in range(source.size):
+            source[i] += target[groups[i]]
+    for link in range(program.link_from.size - 1, -1, -1):
+        start, row, used = program.link_from[link], program.link_row[link], program.link_map + link
+        for r in range(program.link_size[link] // row):
+            cells = gradient[start + r * row : start + (r + 1) * row]
+            _add(program.maps[used : used + 1], program.places, r, gradient, cells)
     return loss
 
 
 @compiled
-def _calibrate(program: Program, theta: Floats, total: float, values: Floats) -> bool:
-    """Sum-product over the tree, in linear space with every message scaled to at most one."""
-    _spread_potentials(program, theta, values)
-    _exponentiate(program, values)
-    messages = np.zeros(program.separator_start[-1])
-    if not _collect(program, messages, values):
-        return False
-    _distribute(program, messages, total, values)
-    return _holds_total(program, total, values)
+def _calibrate(program: Program, theta: Floats, total: float, beliefs: Floats, marginals: Floats) -> bool:
+    """Sum-product over the tree, in linear space with every message scaled to at most one; whether it kept all mass.
 
-
-@compiled
-def _holds_total(program: Program, total: float, values: Floats) -> bool:
-    """Whether every node kept its mass; potentials too far apart underflow and lose some."""
-    for k in range(program.parent.size):
-        mass = 0.0
-        for i in range(program.node_start[k], program.node_start[k + 1]):
-            mass += values[i]
+    A node's cells are read three times, a row at a time: all that a row gives or takes is done at once.
+    """
+    nodes = program.is_root.size
+    messages, tops = np.zeros(program.separator_start[-1]), np.zeros(nodes)
+    for k in range(nodes - 1, -1, -1):
+        _collect(program, k, theta, messages, beliefs)
+        message = messages[program.separator_start[k] : program.separator_start[k + 1]]
+        tops[k] = message.max()
+        if not (tops[k] > _TINY and tops[k] < math.inf):
+            return False
+        message /= tops[k]
+    ratios = np.zeros(messages.size)
+    for k in range(nodes):
+        start, end = program.separator_start[k], program.separator_start[k + 1]
+        if program.is_root[k]:
+            ratios[start] = total
+        for s in range(start, end):
+            ratios[s] = ratios[s] / messages[s] if messages[s] > 0.0 else 0.0
+        mass = _distribute(program, k, 1.0 / tops[k], ratios, beliefs, marginals)
         if not abs(mass - total) <= _MASS * total:
             return False
     return True
 
 
 @compiled
-def _exponentiate(program: Program, values: Floats) -> None:
-    """From log-potentials to potentials, each node's largest being one."""
-    for k in range(program.parent.size):
-        start, end = program.node_start[k], program.node_start[k + 1]
-        top = values[start]
-        for i in range(start, end):
-            top = max(top, values[i])
-        for i in range(start, end):
-            values[i] = math.exp(values[i] - top)
+def _collect(program: Program, k: int, theta: Floats, messages: Floats, beliefs: Floats) -> None:
+    """Meet a node's potentials, the largest scaled to one, with its children's messages; sum them up to its own."""
+    maps, places, row = program.maps, program.places, program.node_row[k]
+    own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
+    node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+    highest = np.full(row, -math.inf)
+    for r in range(node.size // row):
+        cells = node[r * row : (r + 1) * row]
+        cells[:] = 0.0
+        _add(maps[cliques:end], places, r, theta, cells)
+        for j in range(row):
+            highest[j] = cells[j] if cells[j] > highest[j] else highest[j]
+    top = highest.max()
+    for r in range(node.size // row):
+        cells = node[r * row : (r + 1) * row]
+        for j in range(row):
+            cells[j] = exp(cells[j] - top)
+        _multiply(maps[own + 1 : cliques], places, r, messages, cells)
+        _sum_up(maps[own : own + 1], places, r, cells, _sum(cells), messages)
 
 
 @compiled
-def _collect(program: Program, messages: Floats, values: Floats) -> bool:
-    """Pass messages from the leaves to the roots; whether any mass is left."""
-    for k in range(program.parent.size - 1, -1, -1):
-        at, end = program.separator_start[k], program.separator_start[k + 1]
-        for i in range(program.node_start[k], program.node_start[k + 1]):
-            messages[at + program.own[i]] += values[i]
-        top = 0.0
-        for s in range(at, end):
-            top = max(top, messages[s])
-        if not (top > 0.0 and top < math.inf):
-            return False
-        p = program.parent[k]
-        if p >= 0:
-            for s in range(at, end):
-                messages[s] /= top
-            for i in range(program.node_start[k], program.node_start[k + 1]):
-                values[i] /= top
-            into = program.into_start[k] - program.node_start[p]
-            for i in range(program.node_start[p], program.node_start[p + 1]):
-                values[i] *= messages[at + program.into[into + i]]
-    return True
+def _distribute(program: Program, k: int, scale: float, ratios: Floats, beliefs: Floats, marginals: Floats) -> float:
+    """Turn a node's cells into its marginal, and sum that up for its children and cliques; its mass."""
+    maps, places, row = program.maps, program.places, program.node_row[k]
+    own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
+    node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+    mass = 0.0
+    for r in range(node.size // row):
+        cells = node[r * row : (r + 1) * row]
+        for j in range(row):
+            cells[j] *= scale
+        _multiply(maps[own : own + 1], places, r, ratios, cells)
+        whole = _sum(cells)
+        mass += whole
+        _sum_up(maps[own + 1 : cliques], places, r, cells, whole, ratios)
+        _sum_up(maps[cliques:end], places, r, cells, whole, marginals)
+    return mass
 
 
 @compiled
-def _distribute(program: Program, messages: Floats, total: float, values: Floats) -> None:
-    """Pass messages from the roots to the leaves, so that every node holds its marginal."""
-    ratios = np.zeros(messages.size)
-    for k in range(program.parent.size):
-        at, end = program.separator_start[k], program.separator_start[k + 1]
-        p = program.parent[k]
-        if p < 0:
-            ratios[at] = total
+def _add(maps: Ints, places: Codes, r: int, table: Floats, cells: Floats) -> None:
+    """Add to each cell of row r what the table has where each map leads."""
+    same = 0.0
+    for m in range(maps.shape[0]):
+        first = places[maps[m, 1] + r]
+        if maps[m, 0] == SUMMED:
+            same += table[first]
+        elif maps[m, 0] == KEPT:
+            part = table[first : first + cells.size]
+            for j in range(cells.size):
+                cells[j] += part[j]
         else:
-            into = program.into_start[k] - program.node_start[p]
-            for i in range(program.node_start[p], program.node_start[p + 1]):
-                ratios[at + program.into[into + i]] += values[i]
-        for s in range(at, end):
-            ratios[s] = ratios[s] / messages[s] if messages[s] > 0.0 else 0.0
-        for i in range(program.node_start[k], program.node_start[k + 1]):
-            values[i] *= ratios[at + program.own[i]]
+            for j in range(cells.size):
+                cells[j] += table[first + places[maps[m, 2] + j]]
+    for j in range(cells.size):
+        cells[j] += same
 
 
 @compiled
-def _spread_potentials(program: Program, theta: Floats, values: Floats) -> None:
-    cells = program.node_start[-1]
-    values[:cells] = 0.0
-    for link in range(program.potentials):
-        start, to, at = program.link_from[link], program.link_to[link] - cells, program.link_index_start[link]
-        for i in range(program.link_size[link]):
-            values[start + i] += theta[to + program.link_index[at + i]]
+def _multiply(maps: Ints, places: Codes, r: int, table: Floats, cells: Floats) -> None:
+    """Multiply each cell of row r by what the table has where each map leads."""
+    same = 1.0
+    for m in range(maps.shape[0]):
+        first = places[maps[m, 1] + r]
+        if maps[m, 0] == SUMMED:
+            same *= table[first]
+        elif maps[m, 0] == KEPT:
+            part = table[first : first + cells.size]
+            for j in range(cells.size):
+                cells[j] *= part[j]
+        else:
+            for j in range(cells.size):
+                cells[j] *= table[first + places[maps[m, 2] + j]]
+    for j in range(cells.size):
+        cells[j] *= same
+
+
+@compiled
+def _sum_up(maps: Ints, places: Codes, r: int, cells: Floats, whole: float, table: Floats) -> None:
+    """Add the cells of row r, which sum to `whole`, to the table where each map leads."""
+    for m in range(maps.shape[0]):
+        first = places[maps[m, 1] + r]
+        if maps[m, 0] == SUMMED:
+            table[first] += whole
+        elif maps[m, 0] == KEPT:
+            part = table[first : first + cells.size]
+            for j in range(cells.size):
+                part[j] += cells[j]
+        else:
+            for j in range(cells.size):
+                table[first + places[maps[m, 2] + j]] += cells[j]
+
+
+@compiled
+def _sum(cells: Floats) -> float:
+    """The sum in a fixed order, of four sums that need not wait for each other."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    even = cells.size // 4 * 4
+    for j in range(0, even, 4):
+        a += cells[j]
+        b += cells[j + 1]
+        c += cells[j + 2]
+        d += cells[j + 3]
+    for j in range(even, cells.size):
+        a += cells[j]
+    return (a + b) + (c + d)
+
+
+@compiled
+def exp(x: float) -> float:
+    """The exponential of a number that is not above zero; zero below -708, where it would leave the normal numbers.
+
+    By arithmetic alone, so that loops over it run on vectors and equal input gives equal bits on every machine.
+    """
+    shifted = x * _LOG2_E + _SHIFT  # rounds to an integer, which ends up in the lowest bits
+    power = shifted - _SHIFT
+    rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
+    series = _COEFFICIENTS[0]
+    for coefficient in _COEFFICIENTS[1:]:
+        series = series * rest + coefficient
+    scale = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+    return 0.0 if x < _LOWEST else (1.0 + (rest + rest * rest * series)) * scale
 
 
 @compiled
@@ -189,7 +289,7 @@ def descend(
 ) -> tuple[Floats, Floats, float, float, int]:
     """Accelerated mirror descent with a backtracking step; the loss never rises.
 
-    Returns the potentials, the values they imply, the loss, the last step that was
+    Returns the potentials, the beliefs they imply, the loss, the last step that was
     neither refused nor just untested (to start the next fit with) and the number of
     steps taken. The step and its sufficient decrease, half of what the slope
     promises, are Algorithm 1 of McKenna, Sheldon and Miklau, "Graphical-model based
@@ -198,21 +298,20 @@ def descend(
     starts anew when the loss would rise (O'Donoghue and Candes, "Adaptive restart for
     accelerated gradient schemes", 2015).
     """
-    ahead, ahead_slope = np.zeros(program.values), np.zeros(program.values)
-    values, slope = np.zeros(program.values), np.zeros(program.values)
-    first = program.node_start[-1]
-    last = first + theta.size
-    origin, origin_loss = theta, infer(program, theta, total, ahead, ahead_slope)
+    beliefs = np.zeros(program.node_start[-1])
+    ahead, ahead_slope = np.zeros(program.marginals), np.zeros(program.marginals)
+    marginals, slope = np.zeros(program.marginals), np.zeros(program.marginals)
+    origin, origin_loss = theta, infer(program, theta, total, beliefs, ahead, ahead_slope)
     loss, kept, momentum, growth, stalled, taken = origin_loss, step, 1.0, 2.0, 0, 0
     for _ in range(iterations):
         accepted, attempts, theta_2, loss_2 = False, 0, theta, loss
         while not accepted and attempts < _ATTEMPTS:
-            theta_2 = origin - step * ahead_slope[first:last]
-            loss_2 = infer(program, theta_2, total, values, slope)
+            theta_2 = origin - step * ahead_slope[: theta.size]
+            loss_2 = infer(program, theta_2, total, beliefs, marginals, slope)
             if loss_2 < math.inf:
                 promised = 0.0
-                for i in range(first, last):
-                    promised += ahead_slope[i] * (ahead[i] - values[i])
+                for i in range(theta.size):
+                    promised += ahead_slope[i] * (ahead[i] - marginals[i])
                 accepted = origin_loss - loss_2 >= 0.5 * promised
             attempts += 1
             if not accepted:
@@ -228,7 +327,7 @@ def descend(
             if momentum == 1.0:
                 break
             origin, momentum = theta, 1.0
-            origin_loss = infer(program, origin, total, ahead, ahead_slope)
+            origin_loss = infer(program, origin, total, beliefs, ahead, ahead_slope)
             continue
         is_slow = growth == _LONGER and loss - loss_2 < tolerance * max(loss_2, 1e-9)
         stalled = stalled + 1 if is_slow else 0
@@ -238,12 +337,12 @@ def descend(
         if stalled >= _PATIENCE:
             break
         if momentum == 1.0:
-            origin_loss, ahead, ahead_slope, values, slope = loss, values, slope, ahead, ahead_slope
+            origin_loss, ahead, marginals, ahead_slope, slope = loss, marginals, ahead, slope, ahead_slope
         else:
-            origin_loss = infer(program, origin, total, ahead, ahead_slope)
+            origin_loss = infer(program, origin, total, beliefs, ahead, ahead_slope)
             if not origin_loss < math.inf:
                 origin, later = theta, 1.0
-                origin_loss = infer(program, origin, total, ahead, ahead_slope)
+                origin_loss = infer(program, origin, total, beliefs, ahead, ahead_slope)
         momentum = later
-    loss = infer(program, theta, total, values, slope)
-    return theta, values, loss, kept, taken
+    loss = infer(program, theta, total, beliefs, marginals, slope)
+    return theta, beliefs, loss, kept, taken

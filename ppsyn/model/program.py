@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import InvariantError
+from ppsyn.model import kernel
 from ppsyn.model.kernel import Program
 from ppsyn.model.tree import JunctionTree
 from ppsyn.partition.cells import Partition
@@ -69,109 +72,168 @@ def unit_of(partition: Partition) -> float:
     return float(UNIT * partition.count) if partition.axes else 1.0
 
 
+_T = TypeVar("_T", bound=np.generic)
+
+_ROW = 16
+"""Cells of a row at least, unless a table has fewer."""
+
+
+def laid_out(domain: Domain, clique: Clique) -> Clique:
+    """The attributes in the order of the kernel's tables: the largest last, so that its values are neighbours."""
+    return tuple(clique[axis] for axis in _order(domain.shape(clique)))
+
+
+def flat(table: NDArray[_T]) -> NDArray[_T]:
+    """The cells of a table, one axis an attribute, in the order of the kernel's tables."""
+    return table.transpose(_order(table.shape)).ravel()
+
+
+def unflat(cells: Floats, shape: tuple[int, ...]) -> Floats:
+    """The table that has these cells: the inverse of `flat`."""
+    order = _order(shape)
+    table = np.empty(shape)
+    table.transpose(order)[...] = cells.reshape([shape[axis] for axis in order])
+    return table
+
+
+def _order(shape: tuple[int, ...]) -> list[int]:
+    return sorted(range(len(shape)), key=shape.__getitem__)
+
+
 def cell_index(domain: Domain, outer: Clique, inner: Clique) -> Codes:
-    """For each cell of `outer`, the cell of `inner` it belongs to."""
+    """For each cell of `outer`, the first cell of `inner` that agrees with it on what both have."""
     index = np.zeros(domain.shape(outer), np.int32)
     stride = 1
     for name in reversed(inner):
         size = domain[name].size
-        shape = [size if name == other else 1 for other in outer]
-        index += (np.arange(size, dtype=np.int32) * np.int32(stride)).reshape(shape)
+        if name in outer:
+            shape = [size if name == other else 1 for other in outer]
+            index += (np.arange(size, dtype=np.int32) * np.int32(stride)).reshape(shape)
         stride *= size
     return index.ravel()
 
 
-class _Links:
-    """Stretches of the value buffer and the links that fill them."""
+class _Maps:
+    """Maps from the rows of tables to smaller tables."""
 
-    def __init__(self, domain: Domain, tree: JunctionTree) -> None:
-        self.domain, self.tree = domain, tree
-        self.node_start = _offsets(domain.size(node) for node in tree.nodes)
-        self.end = int(self.node_start[-1])
-        self.clique_at: dict[Clique, int] = {}
-        self.group_at: dict[tuple[Clique, Partition], int] = {}
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
         self.rows: list[tuple[int, int, int]] = []
-        self.indices: list[Codes] = []
+        self.parts: list[Codes] = []
+        self.size = 0
 
-    def _link(self, start: int, index: Codes, size: int) -> int:
-        at = self.end
-        self.rows.append((start, index.size, at))
-        self.indices.append(index)
+    def row(self, clique: Clique) -> int:
+        """The length of the rows of a clique's table."""
+        return self.domain.size(self._cut(clique)[1])
+
+    def _cut(self, clique: Clique) -> tuple[Clique, Clique]:
+        """The attributes that rows differ by, and those that cells of one row differ by."""
+        names, at = laid_out(self.domain, clique), len(clique)
+        while at > 0 and self.domain.size(names[at:]) < _ROW:
+            at -= 1
+        return names[:at], names[at:]
+
+    def add(self, outer: Clique, inner: Clique, at: int) -> None:
+        """A map from the table of `outer` to that of `inner`, which starts at an offset."""
+        names = laid_out(self.domain, inner)
+        first, within = (cell_index(self.domain, part, names) for part in self._cut(outer))
+        is_kept = np.array_equal(within, np.arange(within.size))
+        kind = kernel.KEPT if is_kept else kernel.MIXED if within.any() else kernel.SUMMED
+        self.rows.append((kind, self.size, self.size + first.size))
+        self.parts += (first + np.int32(at), within)
+        self.size += first.size + within.size
+
+
+class _Marginals:
+    """Where marginals and group sums stand, and what they are summed up from."""
+
+    def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
+        starts = _offsets(domain.size(clique) for clique in cliques)
+        self.domain = domain
+        self.clique_at = dict(zip(cliques, map(int, starts), strict=False))
+        self.group_at: dict[tuple[Clique, Partition], int] = {}
+        self.links: list[tuple[Clique, Clique]] = []
+        self.sums: list[tuple[Clique, Codes, int]] = []
+        self.end = int(starts[-1])
+
+    def _place(self, size: int) -> int:
         self.end += size
-        return at
+        return self.end - size
 
-    def add_potentials(self, clique: Clique, home: int) -> None:
-        """A clique that carries potentials is linked from its home."""
-        index = cell_index(self.domain, self.tree.nodes[home], clique)
-        self.clique_at[clique] = self._link(int(self.node_start[home]), index, self.domain.size(clique))
-
-    def add_clique(self, clique: Clique) -> int:
-        """Where the clique's marginal stands; linked from the smallest superset there is."""
+    def add_clique(self, clique: Clique) -> None:
+        """Link the clique's marginal from the smallest superset there is."""
         if clique not in self.clique_at:
-            outer, start = self._source(clique)
-            index = cell_index(self.domain, outer, clique)
-            self.clique_at[clique] = self._link(start, index, self.domain.size(clique))
-        return self.clique_at[clique]
-
-    def _source(self, clique: Clique) -> tuple[Clique, int]:
-        within = [other for other in self.clique_at if set(clique) <= set(other)]
-        if within:
-            outer = min(within, key=lambda other: (self.domain.size(other), other))
-            return outer, self.clique_at[outer]
-        home = self.tree.home(clique)
-        if home is None:
-            raise InvariantError("A measured clique has no home in its own tree.")
-        return self.tree.nodes[home], int(self.node_start[home])
+            within = [other for other in self.clique_at if set(clique) <= set(other)]
+            if not within:
+                raise InvariantError("A measured clique is in none that has potentials.")
+            self.links.append((min(within, key=lambda other: (self.domain.size(other), other)), clique))
+            self.clique_at[clique] = self._place(self.domain.size(clique))
 
     def add_groups(self, clique: Clique, partition: Partition) -> int:
         """Where the partition's group sums stand."""
-        if partition.is_finest and np.array_equal(partition.groups, np.arange(partition.count)):
-            return self.add_clique(clique)
+        groups = flat(partition.groups.reshape(self.domain.shape(clique)))
+        if np.array_equal(groups, np.arange(partition.count)):
+            return self.clique_at[clique]
         key = (clique, partition)
         if key not in self.group_at:
-            self.group_at[key] = self._link(self.add_clique(clique), partition.groups, partition.count)
+            self.group_at[key] = self._place(partition.count)
+            self.sums.append((clique, groups, self.group_at[key]))
         return self.group_at[key]
 
 
 def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[Measurement]) -> Program:
-    """The program of a tree whose potentials stand on `cliques` (maximal, so disjoint in the buffer)."""
-    domain, links = tree.domain, _Links(tree.domain, tree)
-    for clique in cliques:
-        home = tree.home(clique)
-        if home is None:
-            raise InvariantError("A clique with potentials has no home in its own tree.")
-        links.add_potentials(clique, home)
+    """The program of a tree whose potentials stand on `cliques`, of which none contains another."""
+    domain, nodes = tree.domain, range(len(tree.nodes))
+    marginals, maps = _Marginals(domain, cliques), _Maps(domain)
     for clique in sorted({m.clique for m in measurements}, key=lambda clique: (-len(clique), clique)):
-        links.add_clique(clique)
-    measured_at = [links.add_groups(m.clique, m.partition) for m in measurements]
-    separators = [tree.separator(k) for k in range(len(tree.nodes))]
-    into = [
-        cell_index(domain, tree.nodes[parent], separator) if parent >= 0 else np.zeros(0, np.int32)
-        for parent, separator in zip(tree.parents, separators, strict=True)
-    ]
-    rows = np.array(links.rows, np.int64).reshape(-1, 3)
+        marginals.add_clique(clique)
+    measured_at = [marginals.add_groups(m.clique, m.partition) for m in measurements]
+    separators = [tree.separator(k) for k in nodes]
+    separator_start = _offsets(domain.size(separator) for separator in separators)
+    homes = [tree.home(clique) for clique in cliques]
+    if None in homes:
+        raise InvariantError("A clique with potentials has no home in its own tree.")
+    node_maps, node_cliques = [0], list[int]()
+    for k in nodes:
+        for other in (k, *(child for child in nodes if tree.parents[child] == k)):
+            maps.add(tree.nodes[k], separators[other], int(separator_start[other]))
+        node_cliques.append(len(maps.rows))
+        for clique in (clique for clique, home in zip(cliques, homes, strict=True) if home == k):
+            maps.add(tree.nodes[k], clique, marginals.clique_at[clique])
+        node_maps.append(len(maps.rows))
+    for outer, inner in marginals.links:
+        maps.add(outer, inner, marginals.clique_at[inner])
     return Program(
-        node_start=links.node_start,
-        parent=np.array(tree.parents, np.int64),
-        separator_start=_offsets(domain.size(separator) for separator in separators),
-        own=_joined(cell_index(domain, node, sep) for node, sep in zip(tree.nodes, separators, strict=True)),
-        into_start=_offsets(index.size for index in into),
-        into=_joined(into),
-        potentials=len(cliques),
-        link_from=rows[:, 0].copy(),
-        link_size=rows[:, 1].copy(),
-        link_to=rows[:, 2].copy(),
-        link_index_start=_offsets(index.size for index in links.indices)[:-1],
-        link_index=_joined(links.indices),
-        measured_at=np.array(measured_at, np.int64),
-        measured_size=np.array([m.partition.count for m in measurements], np.int64),
-        answer_start=_offsets(m.partition.count for m in measurements)[:-1],
+        node_start=_offsets(map(domain.size, tree.nodes)),
+        node_row=_ints(map(maps.row, tree.nodes)),
+        separator_start=separator_start,
+        is_root=np.array(tree.parents, np.int64) < 0,
+        node_maps=_ints(node_maps),
+        node_cliques=_ints(node_cliques),
+        link_from=_ints(marginals.clique_at[outer] for outer, _ in marginals.links),
+        link_size=_ints(domain.size(outer) for outer, _ in marginals.links),
+        link_row=_ints(maps.row(outer) for outer, _ in marginals.links),
+        link_map=node_maps[-1],
+        maps=np.array(maps.rows, np.int64).reshape(-1, 3),
+        places=_joined(maps.parts),
+        group_from=_ints(marginals.clique_at[clique] for clique, _, _ in marginals.sums),
+        group_size=_ints(groups.size for _, groups, _ in marginals.sums),
+        group_to=_ints(at for _, _, at in marginals.sums),
+        group_start=_offsets(groups.size for _, groups, _ in marginals.sums),
+        groups=_joined(groups for _, groups, _ in marginals.sums),
+        measured_at=_ints(measured_at),
+        measured_size=_ints(m.partition.count for m in measurements),
+        answer_start=_offsets(m.partition.count for m in measurements),
         answers=np.concatenate([np.zeros(0), *(m.target for m in measurements)]),
         precision=np.array([m.scale**-2 for m in measurements], np.float64),
         axes_start=_offsets(len(m.partition.axes) for m in measurements),
-        axes=np.array([slices for m in measurements for slices in m.partition.axes], np.int64),
-        values=links.end,
+        axes=_ints(slices for m in measurements for slices in m.partition.axes),
+        marginals=marginals.end,
     )
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.array([*values], np.int64)
 
 
 def _offsets(sizes: Iterable[int]) -> Ints:
