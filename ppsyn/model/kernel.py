@@ -38,6 +38,9 @@ _PATIENCE = 5
 KEPT, SUMMED, MIXED = 0, 1, 2
 """Where the cells of a row lead: to as many cells in a row, to one cell, or neither."""
 
+_BLOCK = 2048
+"""Cells that fit into the fastest cache."""
+
 _TINY = float(np.finfo(np.float64).tiny)
 """The least normal number: smaller ones have lost digits."""
 
@@ -96,10 +99,10 @@ def infer(program: Program, theta: Floats, total: float, beliefs: Floats, margin
     if not _calibrate(program, theta, total, beliefs, marginals):
         return math.inf
     for link in range(program.link_from.size):
-        start, row, used = program.link_from[link], program.link_row[link], program.link_map + link
-        for r in range(program.link_size[link] // row):
-            cells = marginals[start + r * row : start + (r + 1) * row]
-            _sum_up(program.maps[used : used + 1], program.places, r, cells, _sum(cells), marginals)
+        start, used = program.link_from[link], program.link_map + link
+        cells = marginals[start : start + program.link_size[link]]
+        sums = _row_sums(cells, program.link_row[link])
+        _sum_up(program.maps[used : used + 1], program.places, 0, cells, sums, marginals)
     for g in range(program.group_from.size):
         source = marginals[program.group_from[g] : program.group_from[g] + program.group_size[g]]
         target, groups = marginals[program.group_to[g] :], program.groups[program.group_start[g] :]
@@ -122,10 +125,9 @@ def infer(program: Program, theta: Floats, total: float, beliefs: Floats, margin
         for i in range(source.size):
             source[i] += target[groups[i]]
     for link in range(program.link_from.size - 1, -1, -1):
-        start, row, used = program.link_from[link], program.link_row[link], program.link_map + link
-        for r in range(program.link_size[link] // row):
-            cells = gradient[start + r * row : start + (r + 1) * row]
-            _add(program.maps[used : used + 1], program.places, r, gradient, cells)
+        start, used = program.link_from[link], program.link_map + link
+        cells = gradient[start : start + program.link_size[link]]
+        _add(program.maps[used : used + 1], program.places, 0, program.link_row[link], gradient, cells)
     return loss
 
 
@@ -133,7 +135,7 @@ def infer(program: Program, theta: Floats, total: float, beliefs: Floats, margin
 def _calibrate(program: Program, theta: Floats, total: float, beliefs: Floats, marginals: Floats) -> bool:
     """Sum-product over the tree, in linear space with every message scaled to at most one; whether it kept all mass.
 
-    A node's cells are read three times, a row at a time: all that a row gives or takes is done at once.
+    A node's cells are read three times, a few rows at a time: all that these give or take is done at once.
     """
     nodes = program.is_root.size
     messages, tops = np.zeros(program.separator_start[-1]), np.zeros(nodes)
@@ -163,20 +165,20 @@ def _collect(program: Program, k: int, theta: Floats, messages: Floats, beliefs:
     maps, places, row = program.maps, program.places, program.node_row[k]
     own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
     node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+    block = max(1, _BLOCK // row)
     highest = np.full(row, -math.inf)
-    for r in range(node.size // row):
-        cells = node[r * row : (r + 1) * row]
+    for r in range(0, node.size // row, block):
+        cells = node[r * row : (r + block) * row]
         cells[:] = 0.0
-        _add(maps[cliques:end], places, r, theta, cells)
-        for j in range(row):
-            highest[j] = cells[j] if cells[j] > highest[j] else highest[j]
+        _add(maps[cliques:end], places, r, row, theta, cells)
+        _raise_to(highest, cells)
     top = highest.max()
-    for r in range(node.size // row):
-        cells = node[r * row : (r + 1) * row]
-        for j in range(row):
-            cells[j] = exp(cells[j] - top)
-        _multiply(maps[own + 1 : cliques], places, r, messages, cells)
-        _sum_up(maps[own : own + 1], places, r, cells, _sum(cells), messages)
+    for r in range(0, node.size // row, block):
+        cells = node[r * row : (r + block) * row]
+        for i in range(cells.size):
+            cells[i] = exp(cells[i] - top)
+        _multiply(maps[own + 1 : cliques], places, r, row, messages, cells)
+        _sum_up(maps[own : own + 1], places, r, cells, _row_sums(cells, row), messages)
 
 
 @compiled
@@ -185,86 +187,106 @@ def _distribute(program: Program, k: int, scale: float, ratios: Floats, beliefs:
     maps, places, row = program.maps, program.places, program.node_row[k]
     own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
     node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+    block = max(1, _BLOCK // row)
     mass = 0.0
-    for r in range(node.size // row):
-        cells = node[r * row : (r + 1) * row]
-        for j in range(row):
-            cells[j] *= scale
-        _multiply(maps[own : own + 1], places, r, ratios, cells)
-        whole = _sum(cells)
-        mass += whole
-        _sum_up(maps[own + 1 : cliques], places, r, cells, whole, ratios)
-        _sum_up(maps[cliques:end], places, r, cells, whole, marginals)
+    for r in range(0, node.size // row, block):
+        cells = node[r * row : (r + block) * row]
+        for i in range(cells.size):
+            cells[i] *= scale
+        _multiply(maps[own : own + 1], places, r, row, ratios, cells)
+        sums = _row_sums(cells, row)
+        mass += sums.sum()
+        _sum_up(maps[own + 1 : cliques], places, r, cells, sums, ratios)
+        _sum_up(maps[cliques:end], places, r, cells, sums, marginals)
     return mass
 
 
 @compiled
-def _add(maps: Ints, places: Codes, r: int, table: Floats, cells: Floats) -> None:
-    """Add to each cell of row r what the table has where each map leads."""
-    same = 0.0
+def _add(maps: Ints, places: Codes, start: int, row: int, table: Floats, cells: Floats) -> None:
+    """Add to each cell, from row `start` on, what the table has where each map leads."""
     for m in range(maps.shape[0]):
-        first = places[maps[m, 1] + r]
-        if maps[m, 0] == SUMMED:
-            same += table[first]
-        elif maps[m, 0] == KEPT:
-            part = table[first : first + cells.size]
-            for j in range(cells.size):
-                cells[j] += part[j]
-        else:
-            for j in range(cells.size):
-                cells[j] += table[first + places[maps[m, 2] + j]]
-    for j in range(cells.size):
-        cells[j] += same
+        kind, within = maps[m, 0], places[maps[m, 2] : maps[m, 2] + row]
+        for r in range(cells.size // row):
+            first, part = places[maps[m, 1] + start + r], cells[r * row : (r + 1) * row]
+            if kind == KEPT:
+                source = table[first : first + row]
+                for j in range(row):
+                    part[j] += source[j]
+            elif kind == SUMMED:
+                value = table[first]
+                for j in range(row):
+                    part[j] += value
+            else:
+                for j in range(row):
+                    part[j] += table[first + within[j]]
 
 
 @compiled
-def _multiply(maps: Ints, places: Codes, r: int, table: Floats, cells: Floats) -> None:
-    """Multiply each cell of row r by what the table has where each map leads."""
-    same = 1.0
+def _multiply(maps: Ints, places: Codes, start: int, row: int, table: Floats, cells: Floats) -> None:
+    """Multiply each cell, from row `start` on, by what the table has where each map leads."""
     for m in range(maps.shape[0]):
-        first = places[maps[m, 1] + r]
-        if maps[m, 0] == SUMMED:
-            same *= table[first]
-        elif maps[m, 0] == KEPT:
-            part = table[first : first + cells.size]
-            for j in range(cells.size):
-                cells[j] *= part[j]
-        else:
-            for j in range(cells.size):
-                cells[j] *= table[first + places[maps[m, 2] + j]]
-    for j in range(cells.size):
-        cells[j] *= same
+        kind, within = maps[m, 0], places[maps[m, 2] : maps[m, 2] + row]
+        for r in range(cells.size // row):
+            first, part = places[maps[m, 1] + start + r], cells[r * row : (r + 1) * row]
+            if kind == KEPT:
+                source = table[first : first + row]
+                for j in range(row):
+                    part[j] *= source[j]
+            elif kind == SUMMED:
+                value = table[first]
+                for j in range(row):
+                    part[j] *= value
+            else:
+                for j in range(row):
+                    part[j] *= table[first + within[j]]
 
 
 @compiled
-def _sum_up(maps: Ints, places: Codes, r: int, cells: Floats, whole: float, table: Floats) -> None:
-    """Add the cells of row r, which sum to `whole`, to the table where each map leads."""
+def _sum_up(maps: Ints, places: Codes, start: int, cells: Floats, sums: Floats, table: Floats) -> None:
+    """Add the cells, from row `start` on, to the table where each map leads; `sums` are those of the rows."""
+    row = cells.size // sums.size
     for m in range(maps.shape[0]):
-        first = places[maps[m, 1] + r]
-        if maps[m, 0] == SUMMED:
-            table[first] += whole
-        elif maps[m, 0] == KEPT:
-            part = table[first : first + cells.size]
-            for j in range(cells.size):
-                part[j] += cells[j]
-        else:
-            for j in range(cells.size):
-                table[first + places[maps[m, 2] + j]] += cells[j]
+        kind, within = maps[m, 0], places[maps[m, 2] : maps[m, 2] + row]
+        for r in range(sums.size):
+            first, part = places[maps[m, 1] + start + r], cells[r * row : (r + 1) * row]
+            if kind == KEPT:
+                target = table[first : first + row]
+                for j in range(row):
+                    target[j] += part[j]
+            elif kind == SUMMED:
+                table[first] += sums[r]
+            else:
+                for j in range(row):
+                    table[first + within[j]] += part[j]
 
 
 @compiled
-def _sum(cells: Floats) -> float:
-    """The sum in a fixed order, of four sums that need not wait for each other."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    even = cells.size // 4 * 4
-    for j in range(0, even, 4):
-        a += cells[j]
-        b += cells[j + 1]
-        c += cells[j + 2]
-        d += cells[j + 3]
-    for j in range(even, cells.size):
-        a += cells[j]
-    return (a + b) + (c + d)
+def _raise_to(highest: Floats, cells: Floats) -> None:
+    """Raise each place of a row to the highest cell there is at it."""
+    row = highest.size
+    for r in range(cells.size // row):
+        part = cells[r * row : (r + 1) * row]
+        for j in range(row):
+            highest[j] = part[j] if part[j] > highest[j] else highest[j]
+
+
+@compiled
+def _row_sums(cells: Floats, row: int) -> Floats:
+    """The sum of each row, of four sums that need not wait for each other."""
+    sums = np.empty(cells.size // row)
+    even = row // 4 * 4
+    for r in range(sums.size):
+        part = cells[r * row : (r + 1) * row]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, even, 4):
+            a += part[j]
+            b += part[j + 1]
+            c += part[j + 2]
+            d += part[j + 3]
+        for j in range(even, row):
+            a += part[j]
+        sums[r] = (a + b) + (c + d)
+    return sums
 
 
 @compiled
