@@ -49,8 +49,8 @@ _LOG2_E, _SHIFT = 1.4426950408889634, 1.5 * 2.0**52
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 """The logarithm of two; the first part so short that an exponent times it is exact."""
 
-_COEFFICIENTS = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
-"""Of the exponential's Taylor series, from the highest degree down to two."""
+_COEFFICIENTS = tuple(1.0 / math.factorial(n) for n in range(14))
+"""Of the exponential's Taylor series."""
 
 
 class Program(NamedTuple):
@@ -137,10 +137,13 @@ def _calibrate(program: Program, theta: Floats, total: float, beliefs: Floats, m
 
     A node's cells are read three times, a few rows at a time: all that these give or take is done at once.
     """
-    nodes = program.is_root.size
+    maps, places, nodes = program.maps, program.places, program.is_root.size
     messages, tops = np.zeros(program.separator_start[-1]), np.zeros(nodes)
     for k in range(nodes - 1, -1, -1):
-        _collect(program, k, theta, messages, beliefs)
+        node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+        separators = maps[program.node_maps[k] : program.node_cliques[k]]
+        cliques = maps[program.node_cliques[k] : program.node_maps[k + 1]]
+        _collect(separators, cliques, places, program.node_row[k], theta, messages, node)
         message = messages[program.separator_start[k] : program.separator_start[k + 1]]
         tops[k] = message.max()
         if not (tops[k] > _TINY and tops[k] < math.inf):
@@ -153,51 +156,59 @@ def _calibrate(program: Program, theta: Floats, total: float, beliefs: Floats, m
             ratios[start] = total
         for s in range(start, end):
             ratios[s] = ratios[s] / messages[s] if messages[s] > 0.0 else 0.0
-        mass = _distribute(program, k, 1.0 / tops[k], ratios, beliefs, marginals)
+        node = beliefs[program.node_start[k] : program.node_start[k + 1]]
+        separators = maps[program.node_maps[k] : program.node_cliques[k]]
+        cliques = maps[program.node_cliques[k] : program.node_maps[k + 1]]
+        mass = _distribute(separators, cliques, places, program.node_row[k], 1.0 / tops[k], ratios, node, marginals)
         if not abs(mass - total) <= _MASS * total:
             return False
     return True
 
 
 @compiled
-def _collect(program: Program, k: int, theta: Floats, messages: Floats, beliefs: Floats) -> None:
+def _collect(
+    separators: Ints, cliques: Ints, places: Codes, row: int, theta: Floats, messages: Floats, node: Floats
+) -> None:
     """Meet a node's potentials, the largest scaled to one, with its children's messages; sum them up to its own."""
-    maps, places, row = program.maps, program.places, program.node_row[k]
-    own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
-    node = beliefs[program.node_start[k] : program.node_start[k + 1]]
     block = max(1, _BLOCK // row)
     highest = np.full(row, -math.inf)
     for r in range(0, node.size // row, block):
         cells = node[r * row : (r + block) * row]
         cells[:] = 0.0
-        _add(maps[cliques:end], places, r, row, theta, cells)
+        _add(cliques, places, r, row, theta, cells)
         _raise_to(highest, cells)
     top = highest.max()
     for r in range(0, node.size // row, block):
         cells = node[r * row : (r + block) * row]
         for i in range(cells.size):
             cells[i] = exp(cells[i] - top)
-        _multiply(maps[own + 1 : cliques], places, r, row, messages, cells)
-        _sum_up(maps[own : own + 1], places, r, cells, _row_sums(cells, row), messages)
+        _multiply(separators[1:], places, r, row, messages, cells)
+        _sum_up(separators[:1], places, r, cells, _row_sums(cells, row), messages)
 
 
 @compiled
-def _distribute(program: Program, k: int, scale: float, ratios: Floats, beliefs: Floats, marginals: Floats) -> float:
+def _distribute(
+    separators: Ints,
+    cliques: Ints,
+    places: Codes,
+    row: int,
+    scale: float,
+    ratios: Floats,
+    node: Floats,
+    marginals: Floats,
+) -> float:
     """Turn a node's cells into its marginal, and sum that up for its children and cliques; its mass."""
-    maps, places, row = program.maps, program.places, program.node_row[k]
-    own, cliques, end = program.node_maps[k], program.node_cliques[k], program.node_maps[k + 1]
-    node = beliefs[program.node_start[k] : program.node_start[k + 1]]
     block = max(1, _BLOCK // row)
     mass = 0.0
     for r in range(0, node.size // row, block):
         cells = node[r * row : (r + block) * row]
         for i in range(cells.size):
             cells[i] *= scale
-        _multiply(maps[own : own + 1], places, r, row, ratios, cells)
+        _multiply(separators[:1], places, r, row, ratios, cells)
         sums = _row_sums(cells, row)
         mass += sums.sum()
-        _sum_up(maps[own + 1 : cliques], places, r, cells, sums, ratios)
-        _sum_up(maps[cliques:end], places, r, cells, sums, marginals)
+        _sum_up(separators[1:], places, r, cells, sums, ratios)
+        _sum_up(cliques, places, r, cells, sums, marginals)
     return mass
 
 
@@ -298,11 +309,14 @@ def exp(x: float) -> float:
     shifted = x * _LOG2_E + _SHIFT  # rounds to an integer, which ends up in the lowest bits
     power = shifted - _SHIFT
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
-    series = _COEFFICIENTS[0]
-    for coefficient in _COEFFICIENTS[1:]:
-        series = series * rest + coefficient
+    square, c = rest * rest, _COEFFICIENTS
+    fourth = square * square
+    low = (c[2] + c[3] * rest) + (c[4] + c[5] * rest) * square
+    middle = (c[6] + c[7] * rest) + (c[8] + c[9] * rest) * square
+    high = (c[10] + c[11] * rest) + (c[12] + c[13] * rest) * square
+    series = low + middle * fourth + high * (fourth * fourth)
     scale = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-    return 0.0 if x < _LOWEST else (1.0 + (rest + rest * rest * series)) * scale
+    return 0.0 if x < _LOWEST else (1.0 + (rest + square * series)) * scale
 
 
 @compiled
