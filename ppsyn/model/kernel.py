@@ -45,7 +45,12 @@ _TINY = float(np.finfo(np.float64).tiny)
 """The least normal number: smaller ones have lost digits."""
 
 _LOWEST = -708.0
-_LOG2_E, _SHIFT = 1.4426950408889634, 1.5 * 2.0**52
+"""Numbers below it have no exponential among the normal numbers."""
+
+_SHIFT = 1.5 * 2.0**52
+"""Numbers of its size have no digits after the point: adding it rounds."""
+
+_LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 """The logarithm of two; the first part so short that an exponent times it is exact."""
 
@@ -76,11 +81,11 @@ class Program(NamedTuple):
     group_from: Ints  # G offsets into the marginals
     group_size: Ints  # G source lengths
     group_to: Ints  # G offsets into the marginals
-    group_start: Ints  # G offsets into `groups`
+    group_start: Ints  # G + 1 offsets into `groups`
     groups: Codes  # the group of each source position
     measured_at: Ints  # M offsets into the marginals
     measured_size: Ints  # M lengths
-    answer_start: Ints  # M offsets into `answers`
+    answer_start: Ints  # M + 1 offsets into `answers`
     answers: Floats
     precision: Floats  # M; 1 / sigma**2
     axes_start: Ints  # M + 1 offsets into `axes`
@@ -302,11 +307,11 @@ def _row_sums(cells: Floats, row: int) -> Floats:
 
 @compiled
 def exp(x: float) -> float:
-    """The exponential of a number that is not above zero; zero below -708, where it would leave the normal numbers.
+    """The exponential of a number that is not above zero; zero below -708.
 
     By arithmetic alone, so that loops over it run on vectors and equal input gives equal bits on every machine.
     """
-    shifted = x * _LOG2_E + _SHIFT  # rounds to an integer, which ends up in the lowest bits
+    shifted = x * _LOG2_E + _SHIFT  # the rounded integer stands in its lowest bits
     power = shifted - _SHIFT
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
     square, c = rest * rest, _COEFFICIENTS

@@ -150,7 +150,7 @@ class _Marginals:
     def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
         starts = _offsets(domain.size(clique) for clique in cliques)
         self.domain = domain
-        self.clique_at = dict(zip(cliques, map(int, starts), strict=False))
+        self.clique_at = dict(zip(cliques, map(int, starts[:-1]), strict=True))
         self.group_at: dict[tuple[Clique, Partition], int] = {}
         self.links: list[tuple[Clique, Clique]] = []
         self.sums: list[tuple[Clique, Codes, int]] = []
