@@ -26,8 +26,8 @@ from ppsyn.state import Plan
 _VISIBLE = 3
 """An attribute gets no more for cells beyond this many times the groups of its coarse look."""
 
-_CLEAR = 0.004
-"""Noise in single attributes below which no more of the budget is spent on them."""
+_CLEAR, _LOUD = 0.0013, 0.052
+"""Noise in single attributes up to which they get the least share of the budget, and from which they get the most."""
 
 _UNUSED = 0.25
 """Every attribute counts as used by this part of what they are used by on average, besides its own."""
@@ -65,13 +65,13 @@ def _share(plan: Plan, model: GraphicalModel, rho: Fraction) -> float:
     """The share of the budget that all measurements of single attributes get: more, the more noise the first leave.
 
     Noise is told as the distance that it alone would put between an attribute's counts and the true
-    ones, on average. From `_CLEAR` on, ten times as much of it moves the share from `initial` to `most_initial`.
+    ones, on average. The share grows with its logarithm, from `initial` where it is `_CLEAR` to `most_initial`.
     """
     parts = _parts(plan, rho)
     noise = [NOISE_L1 / 2 * min(a.size, _visible(plan)) * noise_scale(part, plan.sensitivity) for a, part in parts]
-    loudness = math.log10(max(1.0, sum(noise) / len(noise) / model.total / _CLEAR))
+    loudness = math.log(sum(noise) / len(noise) / model.total / _CLEAR) / math.log(_LOUD / _CLEAR)
     least, most = plan.config.initial, max(plan.config.initial, plan.config.most_initial)
-    return least + (most - least) * min(1.0, loudness)
+    return least + (most - least) * min(1.0, max(0.0, loudness))
 
 
 def _first(part: Fraction, plan: Plan) -> Fraction:

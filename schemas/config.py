@@ -88,19 +88,19 @@ class Tuning(FrozenModel):
     """Which method spends the budget. The settings from `partition` to `loose` are those of `ppsyn`."""
     partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
     """How the cells of a marginal are merged before it is measured; of a grid, only contrasts are."""
-    initial: Share = 0.35
+    initial: Share = 0.2
     """Share of the budget for one-way marginals, at least."""
     most_initial: Share = 0.6
     """Share of the budget for them where they are noisy."""
-    coarse: Share = 0.3
-    """Share of a large attribute's part for a first, coarse look."""
+    coarse: Share = 0.5
+    """Share of a large attribute's part of `initial` for a first, coarse look."""
     coarse_groups: Annotated[int, Field(ge=2)] = 16
     """Groups of that look; attributes with no more values are measured at once."""
     fold: Annotated[int, Field(ge=2)] = 128
     """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
     select: Share = 0.15
     """Share of a round's budget that selects; the rest measures."""
-    rounds: Annotated[int, Field(ge=1, le=10_000)] = 60
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
     """Rounds the budget is planned for; annealing makes them fewer."""
     levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """Granularities: a group keeps at least this many standard deviations of noise."""
