@@ -77,7 +77,7 @@ class Single:
 
     Attributes:
         groups: Of its values, as they are measured if rows are spread evenly.
-        sigma: The standard deviation of the noise on the count of a group.
+        sigma: The standard deviation of the noise on the count of a group, of all such measurements together.
         error: The share of rows that this noise puts into wrong groups.
     """
 
@@ -193,11 +193,11 @@ def _cells(plan: Plan, cliques: Sequence[Clique]) -> int:
 
 
 def _singles(state: State, rows: int) -> Iterator[Single]:
-    """Each attribute by the finest measurement of it; one that has none, or a single value, is not among them."""
+    """Each attribute by the finest measurements of it; one that has none, or a single value, is not among them."""
     for attribute in state.plan.domain.attributes:
         found = [m for m in state.measurements if m.clique == (attribute.name,)]
         if found:
-            finest = max(found, key=lambda m: m.partition.count)
-            groups = finest.partition.count
-            error = min(1.0, NOISE_L1 * finest.sigma * groups / 2 / rows)
-            yield Single(attribute.name, attribute.size, groups, finest.sigma, error)
+            groups = max(m.partition.count for m in found)
+            sigma = sum(m.sigma**-2 for m in found if m.partition.count == groups) ** -0.5
+            error = min(1.0, NOISE_L1 * sigma * groups / 2 / rows)
+            yield Single(attribute.name, attribute.size, groups, sigma, error)

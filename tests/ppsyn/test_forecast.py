@@ -50,6 +50,16 @@ def test_the_error_of_an_attribute_is_what_its_noise_makes_of_it() -> None:
         assert one.error == pytest.approx(np.abs(noise).sum(axis=1).mean() / 2 / 500, rel=0.03)
 
 
+def test_two_measurements_of_the_same_groups_tell_more_than_one() -> None:
+    plan = small_plan(rho=0.5, initial=0.2, most_initial=0.6, coarse_groups=50)
+    found = {one.name: one.sigma for one in forecast(plan, 100).singles}
+    asked = [request for state, request in steps(plan, ScriptedCurator(max_rows=1)) if state.stage == "one-way"]
+    for name, sigma in found.items():
+        rhos = [request.rho for request in asked if request.clique == (name,)]
+        assert len(rhos) == 2
+        assert sigma == pytest.approx(noise_scale(sum(rhos, Fraction(0)), 1))
+
+
 def test_more_rows_and_more_budget_make_smaller_errors() -> None:
     plan = small_plan()
     few, many = forecast(plan, 1_000), forecast(plan, 100_000)
