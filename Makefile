@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 
-.PHONY: release docs test test-slow check format clean benchmark benchmark-engine benchmark-generation \
+.PHONY: release docs test test-slow test-newest check format clean benchmark benchmark-engine benchmark-generation \
 	benchmark-pipeline
 
 release: $(VENV)/ready  ## release the bundled example into out/
@@ -23,6 +23,13 @@ test: $(VENV)/ready $(VENV)/browser  ## the fast tests
 
 test-slow: $(VENV)/ready $(VENV)/browser  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# What is pinned says nothing of what comes next: an environment of its own, without constraints.txt.
+test-newest: $(VENV)/ready  ## schedules on the newest versions that are allowed; once a week
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-newest
+	$(BIN)/uv pip install --quiet --upgrade --python $(VENV)-newest/bin/python --editable . --group dev
+	$(BIN)/uv pip freeze --quiet --exclude-editable --python $(VENV)-newest/bin/python | diff constraints.txt - || true
+	$(VENV)-newest/bin/python -m pytest -m slow tests/flows/test_schedules.py
 
 check: $(VENV)/ready  ## what must be clean before a commit
 	$(BIN)/ruff format --check .
@@ -60,4 +67,4 @@ $(VENV)/browser: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-newest out .pytest_cache .ruff_cache .hypothesis .import_linter_cache
