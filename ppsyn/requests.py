@@ -49,10 +49,17 @@ def noise_scale(rho: Fraction, sensitivity: int) -> float:
 
 def to_grid(rows: Floats) -> Ints:
     """Round expected rows to the score grid."""
-    units = np.rint(np.asarray(rows) * GRID)
+    units = np.rint(np.asarray(rows, np.float64) * GRID)
     if not np.all(np.abs(units) < _LARGEST / max(1, units.size)):
         raise InvariantError("Expected counts too large for the score grid.")
     return units.astype(np.int64)
+
+
+def l1_norm(values: Ints) -> int:
+    """The sum of the magnitudes, exact whatever they are: 64 bits may hold neither it nor a magnitude."""
+    magnitudes = np.abs(values).view(np.uint64)  # that of -2**63 wraps to itself, which is 2**63 without a sign
+    high, low = magnitudes >> np.uint64(32), magnitudes & np.uint64(2**32 - 1)
+    return (int(high.sum()) << 32) + int(low.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,11 +100,11 @@ class Candidate:
         """Refuse what would void the bound on the score's sensitivity, or its exactness."""
         if self.expected.shape != (self.partition.count,) or self.expected.dtype != np.int64:
             raise InvariantError("Expected one whole number of grid units for each group.")
-        if not 0 <= self.penalty <= MAX_PENALTY:
-            raise InvariantError("Expected a penalty from 0 to MAX_PENALTY.")
-        if not 1 <= self.weight <= MAX_WEIGHT:
-            raise InvariantError("Expected a weight from 1 to MAX_WEIGHT.")
-        if self.weight * int(np.abs(self.expected).sum()) > 2 * _LARGEST:
+        if type(self.penalty) is not int or not 0 <= self.penalty <= MAX_PENALTY:
+            raise InvariantError("Expected a penalty from 0 to MAX_PENALTY, of Python's own integers.")
+        if type(self.weight) is not int or not 1 <= self.weight <= MAX_WEIGHT:
+            raise InvariantError("Expected a weight from 1 to MAX_WEIGHT, of Python's own integers.")
+        if self.weight * l1_norm(self.expected) > 2 * _LARGEST:
             raise InvariantError("Expected counts too large for a score of 64 bits.")
 
 

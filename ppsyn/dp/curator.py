@@ -11,9 +11,19 @@ from ppsyn.dp.ledger import Account, Spend
 from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
 from ppsyn.dp.scores import figure_of, score, sensitivity, together
 from ppsyn.errors import ConfigError, InvariantError
+from ppsyn.limits import MOST_ROWS
 from ppsyn.partition.cells import Partition
 from ppsyn.partition.contrasts import exact_contrasts
-from ppsyn.requests import Candidate, CompareRequest, Measured, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.requests import (
+    Candidate,
+    CompareRequest,
+    Measured,
+    MeasureRequest,
+    Request,
+    Selected,
+    SelectRequest,
+    l1_norm,
+)
 
 
 class Counter(Protocol):
@@ -62,7 +72,8 @@ class TableCurator:
                 return self._compare(request)
 
     def _measure(self, request: MeasureRequest) -> Measured:
-        counts = request.partition.sum_counts(_fitting(self._counter.counts(request.clique), request.partition))
+        counts = _fitting(_bounded(self._counter.counts(request.clique)), request.partition)
+        counts = request.partition.sum_counts(counts)
         values = exact_contrasts(counts, request.partition.axes) if request.partition.axes else counts
         self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
         return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
@@ -88,6 +99,7 @@ class TableCurator:
             places.setdefault(candidate.clique, []).append(place)
         scores: dict[int, int] = {}
         for clique, counts in self._counter.marginals(places):
+            _bounded(counts)
             for place in places[clique]:
                 scores[place] = score(candidates[place], _fitting(counts, candidates[place].partition))
         return [scores[place] for place in range(len(candidates))]
@@ -96,4 +108,11 @@ class TableCurator:
 def _fitting(counts: Ints, partition: Partition) -> Ints:
     if counts.size != partition.cells:
         raise InvariantError("A partition does not fit its marginal; nothing was charged.")
+    return counts
+
+
+def _bounded(counts: Ints) -> Ints:
+    """Refuse a table too large for the proofs. That it is tells as much of the number of its rows (L2)."""
+    if l1_norm(counts) >= MOST_ROWS:
+        raise InvariantError("Expected a table of fewer than 2^37 rows; nothing was charged.")
     return counts

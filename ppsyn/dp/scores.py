@@ -6,7 +6,11 @@ from math import isqrt
 import numpy as np
 
 from ppsyn.arrays import Ints
+from ppsyn.errors import InvariantError
 from ppsyn.requests import GRID, Candidate, Figure
+
+_MOST_WEIGHED_ROWS = 2**52
+"""Scores of more might not fit 64 bits (claim C2)."""
 
 
 def sensitivity(candidates: Sequence[Candidate]) -> int:
@@ -21,7 +25,12 @@ def score(candidate: Candidate, exact_counts: Ints) -> int:
         Claim C2. `expected`, `penalty` and `weight` are released values on the grid. A
         row changes one group count by one, which moves one term by at most GRID, and
         the score by at most GRID * weight. All arithmetic is on integers, so this holds exactly.
+
+    Raises:
+        InvariantError: If there are so many rows that it might not.
     """
+    if candidate.weight * int(exact_counts.sum()) >= _MOST_WEIGHED_ROWS:
+        raise InvariantError("Expected a table of fewer than 2^52 rows over the largest weight; nothing was charged.")
     groups = candidate.partition.sum_counts(exact_counts)
     return candidate.weight * int(np.abs(groups * GRID - candidate.expected).sum()) - candidate.penalty
 

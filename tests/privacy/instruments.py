@@ -1,6 +1,6 @@
 """The curator under observation: what it hands to its mechanisms, when, and at which declared sensitivity."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -9,6 +9,7 @@ import pytest
 
 from ppsyn.arrays import Ints
 from ppsyn.discretize import EncodedTable
+from ppsyn.domain import Clique
 from ppsyn.dp import curator as gate
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import Ledger, MemoryAccount, Spend
@@ -86,6 +87,21 @@ class WatchedAccount:
         if self.refusal is not None:
             raise self.refusal
         self.inner.reserve(spend)
+
+
+class Exact:
+    """A private table with these counts of every marginal."""
+
+    def __init__(self, *counts: int) -> None:
+        self._counts = counts
+
+    def counts(self, clique: Clique) -> Ints:
+        """The counts."""
+        return np.array(self._counts, np.int64)
+
+    def marginals(self, cliques: Iterable[Clique]) -> Iterator[tuple[Clique, Ints]]:
+        """The counts, of each."""
+        return ((clique, self.counts(clique)) for clique in cliques)
 
 
 def guard(table: EncodedTable, max_rows: int = 1, total: Fraction = PLENTY) -> TableCurator:

@@ -1,6 +1,5 @@
 """Claim C1: a measurement costs what it is charged, whatever the partition."""
 
-from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from uuid import uuid4
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy.instruments import PLENTY, drawn_for
+from privacy.instruments import PLENTY, Exact, drawn_for
 from privacy.neighbours import Neighbours, cliques, encoded, grids, l2_squared, neighbours, partitions, tower
 from scipy import stats
 from statistical import ALPHA, SCALE_DRAWS, mean_p_value, scale_p_value
@@ -24,6 +23,7 @@ from ppsyn.errors import InvariantError
 from ppsyn.marginals import TableCounter
 from ppsyn.marginals.held import open_counter
 from ppsyn.partition.cells import Partition, finest
+from ppsyn.partition.contrasts import exact_contrasts
 from ppsyn.requests import Measured, MeasureRequest, noise_scale
 from ppsyn.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.storage import open_store
@@ -44,25 +44,12 @@ def is_within_declared(pair: Neighbours, request: MeasureRequest, max_rows: int)
     return squared_move(pair, request) <= drawn_for(pair.larger, request, max_rows).sensitivity ** 2
 
 
-class LevelCounter:
-    """A private table whose cells all count the same."""
-
-    def __init__(self, level: int) -> None:
-        self.level = level
-
-    def counts(self, clique: Clique) -> Ints:
-        return np.full(SCALE_DRAWS, self.level, np.int64)
-
-    def marginals(self, cliques: Iterable[Clique]) -> Iterator[tuple[Clique, Ints]]:
-        return ((clique, self.counts(clique)) for clique in cliques)
-
-
-def draw_residuals(max_rows: int = 1, level: int = 0) -> Ints:
-    """What the curator's measurement adds to `SCALE_DRAWS` equal counts."""
-    curator = TableCurator(LevelCounter(level), MemoryAccount(PLENTY), max_rows)
+def draw_residuals(max_rows: int = 1) -> Ints:
+    """What the curator's measurement adds to `SCALE_DRAWS` counts of no rows."""
+    curator = TableCurator(Exact(*[0] * SCALE_DRAWS), MemoryAccount(PLENTY), max_rows)
     answer = curator.answer(MeasureRequest(("a0",), finest(SCALE_DRAWS), RHO))
     assert isinstance(answer, Measured)
-    return answer.noisy_counts - level
+    return answer.noisy_counts
 
 
 @given(st.data())
@@ -198,7 +185,8 @@ def test_c1_cells_do_not_share_their_noise() -> None:
 
 def test_c1_noise_is_added_to_whole_numbers_and_not_in_floating_point() -> None:
     # Next to 2**60 a double steps by 256, so noise of scale 5 would vanish or jump.
-    assert scale_p_value(draw_residuals(level=2**60), claimed=5.0) > ALPHA
+    noisy, _ = mechanisms.add_discrete_gaussian(np.full(SCALE_DRAWS, 2**60, np.int64), RHO, 1)
+    assert scale_p_value(noisy - 2**60, claimed=5.0) > ALPHA
 
 
 def test_c1_noise_follows_the_discrete_gaussian() -> None:
@@ -233,3 +221,26 @@ def counts_in_fragments(table: EncodedTable, clique: Clique, cuts: list[int], is
     if is_again:
         open_counter(snapshot, [table.domain.names], 1.0)
     return open_counter(snapshot, [table.domain.names], 1.0).counts(clique)
+
+
+@pytest.mark.parametrize("counts", [(2**37, 0), (2**36, 2**36), (2**63 - 1, 2**63 - 1), (2**62, 2**62)])
+def test_c1_a_table_of_more_rows_than_the_proof_allows_is_refused_and_not_charged(counts: tuple[int, ...]) -> None:
+    account = MemoryAccount(PLENTY)
+    with pytest.raises(InvariantError, match=r"fewer than 2\^37 rows; nothing was charged"):
+        TableCurator(Exact(*counts), account).answer(MeasureRequest(("a0",), finest(2), RHO))
+    assert account.ledger.spent == 0
+
+
+def test_c1_a_table_of_as_many_rows_as_the_proof_allows_is_measured() -> None:
+    answer = TableCurator(Exact(2**37 - 1, 0), MemoryAccount(PLENTY)).answer(MeasureRequest(("a0",), finest(2), RHO))
+    assert isinstance(answer, Measured)
+    assert abs(answer.noisy_counts - [2**37 - 1, 0]).max() < 10_000  # 2,000 times the scale
+
+
+@pytest.mark.parametrize("axes", [(2, 2**13), (2**7, 2**7), (2,) * 14])
+@pytest.mark.parametrize("place", [0, -1])
+def test_c1_contrasts_of_as_many_rows_as_the_proof_allows_fit_64_bits(axes: tuple[int, ...], place: int) -> None:
+    counts = np.zeros(2**14, np.int64)
+    counts[place] = 2**37 - 1
+    exact = exact_contrasts(counts.astype(object), axes)
+    assert exact_contrasts(counts, axes).tolist() == exact.tolist()

@@ -1,13 +1,15 @@
 """Claim C2: a row moves every score by at most GRID, exactly, and a person by that for each of its rows."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from privacy.instruments import PLENTY, drawn_for, guard
+from privacy.instruments import PLENTY, Exact, drawn_for, guard
 from privacy.neighbours import Neighbours, candidates, encoded, neighbours, tower
 
 from ppsyn.arrays import Ints
@@ -19,7 +21,7 @@ from ppsyn.dp.scores import score, sensitivity
 from ppsyn.errors import InvariantError, PPSynError
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import Partition, finest
-from ppsyn.requests import GRID, MAX_WEIGHT, Candidate, SelectRequest, to_grid
+from ppsyn.requests import GRID, MAX_PENALTY, MAX_WEIGHT, Candidate, SelectRequest, to_grid
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))
@@ -84,6 +86,64 @@ def test_c2_weights_out_of_range_are_refused(weight: int) -> None:
 def test_c2_expected_counts_too_large_for_their_weight_are_refused() -> None:
     with pytest.raises(InvariantError):
         replace(PLAIN, expected=np.array([2**50, 0, 0], np.int64), weight=2**12)
+
+
+EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**60, 2**61 - 1, 2**61, 2**61 + 1, 2**62, 2**63 - 1]
+edges = st.sampled_from([*EDGES, *(-edge for edge in EDGES), -(2**63)]) | st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(edges, min_size=1, max_size=20), st.integers(1, 9) | st.just(MAX_WEIGHT))
+@example([2**60] * 8, 1)  # 2**63, which 64 bits with a sign do not hold
+@example([2**60] * 16, 1)  # 2**64, of which 64 bits hold nothing
+@example([-(2**63)], 1)  # has no magnitude in 64 bits with a sign
+@example([2**61], 1)
+def test_c2_expected_counts_are_taken_exactly_where_their_sum_fits(expected: list[int], weight: int) -> None:
+    refused = weight * sum(map(abs, expected)) > 2**61
+    with pytest.raises(InvariantError, match="too large") if refused else nullcontext():
+        Candidate(("a0",), finest(len(expected)), np.array(expected, np.int64), 0, weight)
+
+
+edges_of_penalties = st.sampled_from([0, 1, MAX_PENALTY])
+
+
+@given(st.data())
+def test_c2_the_largest_scores_are_exact(data: st.DataObject) -> None:
+    weight = data.draw(st.sampled_from([1, 3, MAX_WEIGHT]))
+    rows = (2**52 - 1) // weight
+    first = min(data.draw(st.integers(0, rows - 1)), 2**37 - 2)
+    expected = data.draw(st.sampled_from([2**61 // weight, 0])) * data.draw(st.sampled_from([1, -1]))
+    candidate = Candidate(("a0",), finest(2), np.array([expected, 0], np.int64), data.draw(edges_of_penalties), weight)
+    for counts in ([first, 0], [0, first]):
+        before = score(candidate, np.array(counts, np.int64))
+        assert (
+            before
+            == weight * sum(abs(GRID * n - e) for n, e in zip(counts, (expected, 0), strict=True)) - candidate.penalty
+        )
+        assert -(2**63) <= before < 2**63
+
+
+@pytest.mark.parametrize("weight", [1, 2, 2**20])
+def test_c2_a_table_of_more_rows_than_the_weight_allows_is_refused(weight: int) -> None:
+    candidate = replace(PLAIN, weight=weight)
+    most = 2**52 // weight
+    assert score(candidate, np.array([most - 1, 0, 0], np.int64)) == weight * GRID * (most - 1)
+    with pytest.raises(InvariantError, match="nothing was charged"):
+        score(candidate, np.array([most, 0, 0], np.int64))
+
+
+def test_c2_a_table_of_more_rows_than_the_proof_allows_is_refused_and_not_charged() -> None:
+    account = MemoryAccount(PLENTY)
+    with pytest.raises(InvariantError, match=r"fewer than 2\^37 rows; nothing was charged"):
+        TableCurator(Exact(2**37, 0, 0), account).answer(ask(PLAIN))
+    assert account.ledger.spent == 0
+
+
+@pytest.mark.parametrize("wrong", [np.int64(2**20), 1.5, True])
+def test_c2_weights_and_penalties_are_integers_that_do_not_wrap(wrong: Any) -> None:  # noqa: ANN401  of a wrong type
+    with pytest.raises(InvariantError, match="integers"):
+        replace(PLAIN, weight=wrong)
+    with pytest.raises(InvariantError, match="integers"):
+        replace(PLAIN, penalty=wrong)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
