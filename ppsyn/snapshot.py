@@ -92,6 +92,11 @@ class Snapshot:
         """Show nothing of the table."""
         return "Snapshot()"
 
+    def digest(self, cliques: Sequence[Clique]) -> str:
+        """What counts are of: the rows and the marginals. It is private, as are the digests in it."""
+        of = ([fragment.sha256 for fragment in self.fragments], self.domain.attributes, cliques)
+        return hashlib.sha256(repr(of).encode()).hexdigest()
+
     def count(self, cliques: Sequence[Clique]) -> list[Ints]:
         """The exact counts of each marginal, from one pass over the fragments, one in memory at a time.
 

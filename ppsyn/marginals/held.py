@@ -1,6 +1,5 @@
 """The exact marginals of a run: counted once, kept beside its fragments, and gone with them."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -57,7 +56,7 @@ def _load(snapshot: Snapshot, kept: Sequence[Clique]) -> dict[Clique, Ints] | No
     shelf = snapshot.shelf
     try:
         held = _Held.model_validate_json(shelf.store.get(f"{shelf.prefix}/{_MARKER}"))
-        if held.of != _digest(snapshot, kept):
+        if held.of != snapshot.digest(kept):
             return None
         shards = [np.frombuffer(shelf.read(shard), "<i8") for shard in held.shards]
     except (MissingError, SourceError, ValidationError):
@@ -76,7 +75,7 @@ def _store(snapshot: Snapshot, found: Mapping[Clique, Ints], kept: Sequence[Cliq
         )
         for number, part in enumerate(_sharded(snapshot, kept))
     )
-    held = _Held(of=_digest(snapshot, kept), shards=shards)
+    held = _Held(of=snapshot.digest(kept), shards=shards)
     snapshot.shelf.write(_MARKER, held.model_dump_json().encode())
 
 
@@ -91,9 +90,3 @@ def _sharded(snapshot: Snapshot, kept: Sequence[Clique]) -> Iterator[list[Clique
             part, cells = [], 0
     if part:
         yield part
-
-
-def _digest(snapshot: Snapshot, kept: Sequence[Clique]) -> str:
-    """What the counts are of: the rows and the marginals."""
-    of = ([fragment.sha256 for fragment in snapshot.fragments], snapshot.domain.attributes, kept)
-    return hashlib.sha256(repr(of).encode()).hexdigest()

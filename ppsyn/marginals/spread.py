@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import numpy as np
+from typing_extensions import Buffer
 
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import MissingError, SourceError
 from ppsyn.marginals.kernel import Layout
-from ppsyn.snapshot import Shelf, Snapshot
+from ppsyn.snapshot import Snapshot
 
 Work: TypeAlias = Callable[[str, int], None]
 """Has so many parts of a pass of this name counted, all of them, by `count_part`."""
@@ -30,8 +31,10 @@ class Spread:
 
     Privacy:
         Each fragment is in one part and each part is added once, so the counts are
-        those of one pass over all fragments (C1). Names of passes follow from the
-        questions, and the number of parts from the settings.
+        those of one pass over all fragments (C1). A part carries a digest of the
+        fragments, the marginals, how many parts there are and which it is, so that
+        none is taken for another, nor for that of an earlier snapshot. Names of passes
+        follow from the questions, and the number of parts from the settings.
     """
 
     snapshot: Snapshot
@@ -56,7 +59,7 @@ class Spread:
         self.work(name, self.parts)
         counts = layout.empty()
         for part in range(self.parts):
-            found = _read(shelf, name, part, counts.size)
+            found = _read(self.snapshot, name, layout, part, self.parts)
             if found is None:
                 raise SourceError(
                     f"Expected the counts of every part at {shelf.store.url(f'{shelf.prefix}/{_folder(name)}')}. "
@@ -84,22 +87,32 @@ def count_part(snapshot: Snapshot, name: str, part: int) -> None:
     if asked is None:
         raise shelf.damaged()
     layout = Layout(snapshot.domain, tuple(tuple(clique) for clique in cast("list[list[str]]", asked["cliques"])))
-    if _read(shelf, name, part, layout.empty().size) is None:
-        mine = replace(snapshot, fragments=snapshot.fragments[part :: asked["parts"]])
+    parts = int(asked["parts"])
+    if _read(snapshot, name, layout, part, parts) is None:
+        mine = replace(snapshot, fragments=snapshot.fragments[part::parts])
         counts = b"".join(each.astype("<i8").tobytes() for each in mine.count(layout.cliques))
-        shelf.write(f"{_folder(name)}/{part:05d}.bin", hashlib.sha256(counts).digest() + counts)
+        seal = _seal(snapshot, layout, part, parts, counts)
+        shelf.write(f"{_folder(name)}/{part:05d}.bin", seal + counts)
 
 
-def _read(shelf: Shelf, name: str, part: int, cells: int) -> Ints | None:
-    """The counts of a part, if they are there and whole."""
+def _read(snapshot: Snapshot, name: str, layout: Layout, part: int, parts: int) -> Ints | None:
+    """The counts of a part, if they are there and whole, and of these very rows and marginals."""
+    shelf = snapshot.shelf
     try:
         data = shelf.store.get(f"{shelf.prefix}/{_folder(name)}/{part:05d}.bin")
     except MissingError:
         return None
     body = memoryview(data)[_DIGEST_BYTES:]
-    if hashlib.sha256(body).digest() != data[:_DIGEST_BYTES] or len(body) != 8 * cells:
+    if _seal(snapshot, layout, part, parts, body) != data[:_DIGEST_BYTES]:
         return None
     return np.frombuffer(body, "<i8").astype(np.int64, copy=False)
+
+
+def _seal(snapshot: Snapshot, layout: Layout, part: int, parts: int, counts: Buffer) -> bytes:
+    """A digest of the counts and of what they are of."""
+    hashed = hashlib.sha256(repr((snapshot.digest(layout.cliques), part, parts)).encode())
+    hashed.update(counts)
+    return hashed.digest()
 
 
 def _folder(name: str) -> str:

@@ -19,9 +19,10 @@ from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.dp import mechanisms
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.errors import InvariantError
+from ppsyn.errors import InvariantError, SourceError
 from ppsyn.marginals import TableCounter
 from ppsyn.marginals.held import open_counter
+from ppsyn.marginals.spread import Spread, count_part
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.partition.contrasts import exact_contrasts
 from ppsyn.requests import Measured, MeasureRequest, noise_scale
@@ -244,3 +245,73 @@ def test_c1_contrasts_of_as_many_rows_as_the_proof_allows_fit_64_bits(axes: tupl
     counts[place] = 2**37 - 1
     exact = exact_contrasts(counts.astype(object), axes)
     assert exact_contrasts(counts, axes).tolist() == exact.tolist()
+
+
+def in_fragments(table: EncodedTable, shelf: Shelf, rows: int) -> Snapshot:
+    """The table's first rows, one to a fragment, as an ingest leaves them."""
+    shelf.store.delete(f"{shelf.prefix}/fragments")
+    parts = [{name: column[at : at + 1] for name, column in table.columns.items()} for at in range(rows)]
+    fragments = [write_codes(shelf, f"fragments/{at:05d}", part, table.domain) for at, part in enumerate(parts)]
+    return Snapshot(shelf, table.domain, fragments)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_c1_a_part_that_was_counted_of_an_earlier_snapshot_is_not_added(late: int) -> None:
+    # The first snapshot has the one person's row in another fragment, so in another part: it would be counted twice.
+    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    before = in_fragments(encoded(THREE, [(0,), (1,), (1,)]), shelf, 3)
+    straggler: dict[str, bytes] = {}
+
+    def counted_before(name: str, parts: int) -> None:
+        count_part(before, name, late)
+        straggler[f"x/passes/{name}/{late:05d}.bin"] = shelf.store.get(f"x/passes/{name}/{late:05d}.bin")
+
+    with pytest.raises(SourceError):  # the other parts were never counted
+        Spread(before, 3, counted_before).count([("a0",)])
+    after = in_fragments(encoded(THREE, [(1,), (1,), (0,)]), shelf, 3)
+
+    def arrives_late(name: str, parts: int) -> None:
+        for part in range(parts):
+            if part != late:
+                count_part(after, name, part)
+        for key, data in straggler.items():
+            shelf.store.put(key, data)
+
+    with pytest.raises(SourceError, match="counts of every part"):
+        Spread(after, 3, arrives_late).count([("a0",)])
+
+    def finds_it_there(name: str, parts: int) -> None:
+        for key, data in straggler.items():
+            shelf.store.put(key, data)
+        for part in range(parts):
+            count_part(after, name, part)
+
+    (counts,) = Spread(after, 3, finds_it_there).count([("a0",)])
+    assert counts.tolist() == [1, 2, 0]
+
+
+def test_c1_a_part_is_not_taken_for_another_nor_for_one_of_another_division() -> None:
+    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    rows = in_fragments(encoded(THREE, [(0,), (1,), (2,)]), shelf, 3)
+
+    def copies(name: str, parts: int) -> None:
+        count_part(rows, name, 0)
+        shelf.store.put(f"x/passes/{name}/00001.bin", shelf.store.get(f"x/passes/{name}/00000.bin"))
+
+    with pytest.raises(SourceError):
+        Spread(rows, 2, copies).count([("a0",)])
+    first: dict[str, bytes] = {}
+
+    def keeps(name: str, parts: int) -> None:
+        count_part(rows, name, 0)
+        first["00000"] = shelf.store.get(f"x/passes/{name}/00000.bin")
+
+    with pytest.raises(SourceError):
+        Spread(rows, 3, keeps).count([("a0",)])
+
+    def divides_otherwise(name: str, parts: int) -> None:
+        shelf.store.put(f"x/passes/{name}/00000.bin", first["00000"])
+        count_part(rows, name, 1)
+
+    with pytest.raises(SourceError):
+        Spread(rows, 2, divides_otherwise).count([("a0",)])
