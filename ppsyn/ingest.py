@@ -21,13 +21,12 @@ from ppsyn.snapshot import (
     complete,
     is_complete,
     read_codes,
-    read_contents,
     write_codes,
 )
-from ppsyn.sources import Batch, fingerprint, needed, read_batches
+from ppsyn.sources import Batch, needed, read_batches
 from ppsyn.storage import Store
 from schemas.config import PersonUnit
-from schemas.release import Source, SqlSource
+from schemas.release import Source
 from schemas.table import TableSchema
 
 
@@ -50,28 +49,15 @@ def ingest(source: Source, schema: TableSchema, person: PersonUnit | None, store
     store.delete(prefix)
     with ExitStack() as undo:
         undo.callback(store.delete, prefix)
-        seen = fingerprint(source)  # before the rows: a table that changes meanwhile will not match
         shelf = Shelf(store, prefix)
         fragments = _write_table(source, schema, person, shelf)
-        complete(shelf, Contents(format=FORMAT, schema_digest=schema.digest(), fragments=fragments, fingerprint=seen))
+        complete(shelf, Contents(format=FORMAT, schema_digest=schema.digest(), fragments=fragments))
         undo.pop_all()
 
 
 def is_ingested(store: Store, prefix: str) -> bool:
     """Whether there is a complete snapshot."""
     return is_complete(Shelf(store, prefix))
-
-
-def source_matches(source: Source, store: Store, prefix: str) -> bool:
-    """Whether the files of the source are still those of the snapshot. Of a query it is taken on trust.
-
-    Privacy:
-        Compares digests of private files. That they differ tells that the table was changed.
-
-    Raises:
-        SourceError: If the snapshot is damaged, or a file cannot be read.
-    """
-    return isinstance(source, SqlSource) or fingerprint(source) == read_contents(Shelf(store, prefix)).fingerprint
 
 
 def encoded_batches(

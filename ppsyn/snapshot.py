@@ -40,7 +40,6 @@ class Contents(FrozenModel):
     format: Literal["ppsyn-table-1"]
     schema_digest: str
     fragments: tuple[Fragment, ...] = Field(repr=False)
-    fingerprint: str | None = Field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def write_snapshot(shelf: Shelf, rows: int) -> None:
         write_codes(shelf, f"fragments/{number:05d}.parquet", block, DOMAIN)
         for number, block in enumerate(blocks(rows, size))
     )
-    complete(shelf, Contents(format=FORMAT, schema_digest=SCHEMA.digest(), fragments=fragments, fingerprint=None))
+    complete(shelf, Contents(format=FORMAT, schema_digest=SCHEMA.digest(), fragments=fragments))
 
 
 def write_table(path: Path, rows: int) -> None:

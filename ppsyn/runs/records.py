@@ -10,7 +10,7 @@ from ppsyn.discretize import domain_of
 from ppsyn.dp.account import StoredAccount, unopened
 from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
-from ppsyn.ingest import ingest, is_ingested, source_matches
+from ppsyn.ingest import ingest, is_ingested
 from ppsyn.sources import check_source
 from ppsyn.state import Plan
 from ppsyn.storage import Store, open_store
@@ -111,16 +111,16 @@ def _write_record(root: Store, record: RunRecord) -> None:
 
 
 def check_unchanged(ref: RunRef, now: RunRecord) -> None:
-    """See that a run would still be the same run.
+    """See that a run would still be the same run. All that is compared is public.
+
+    Privacy:
+        A run is about its snapshot. Whether the table has changed since is not looked at,
+        because whatever followed from it would be seen, and nobody has paid for it (C11).
 
     Raises:
         ResumeRefusedError: Saying all that differs.
     """
-    before = read_record(open_store(ref.root), ref.run)
-    differences = list(_differences(before, now))
-    private, folder = open_store(ref.private), private_folder(ref.run)
-    if not differences and is_ingested(private, folder) and not source_matches(now.source, private, folder):
-        differences = ["The private table has changed since the run began."]
+    differences = list(_differences(read_record(open_store(ref.root), ref.run), now))
     if differences:
         raise ResumeRefusedError(ref.run, differences)
 

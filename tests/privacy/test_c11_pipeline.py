@@ -9,12 +9,14 @@ import string
 import traceback
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import NoneType
 from typing import Any, Never, get_type_hints
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from canaries import files_below
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from prefect import Flow, Task
@@ -22,18 +24,19 @@ from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import Abort, Pause, TerminationSignal
 from private_tables import csv_bytes
 from pyarrow import parquet
+from small_release import write_release
 
 import flows
 import ppsyn.errors
 import tasks
 from ppsyn.errors import InvariantError, PPSynError
 from ppsyn.ingest import ingest
-from ppsyn.runs.records import private_folder
+from ppsyn.runs.records import begin, private_folder, ref_of, snapshot
 from ppsyn.storage import open_store
 from schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from schemas.config import PersonUnit
 from schemas.places import Place
-from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source
+from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source, load_release
 from schemas.run import RunRef
 from schemas.table import TableSchema
 from tasks.policies import sealed
@@ -382,3 +385,31 @@ def test_c11_an_error_about_a_parquet_file_tells_nothing_of_it(
     place = memory()
     open_store(place).put("table.parquet", data[:at] + damage + data[at + len(damage) :])
     assert_ingest_tells_nothing(ParquetSource(kind="parquet", path=place, batch_rows=2), person)
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def shortened(path: Path) -> None:
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+
+
+def longer(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + "47,smith,true,2013-03-13\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("change", [gone, shortened, longer])
+def test_c11_whether_the_table_has_changed_since_a_run_began_changes_nothing(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    file = write_release(tmp_path)
+    config = load_release(file)
+    table, ref = TableSchema.load(config.table), ref_of(config, "r1")
+    begin(ref, config, table)
+    snapshot(ref)
+    kept = files_below(tmp_path / "out")
+    change(tmp_path / "table.csv")
+    begin(ref, config, table)
+    snapshot(ref)
+    assert files_below(tmp_path / "out") == kept
