@@ -35,6 +35,12 @@ def show(fates: Fates, console: Console) -> None:
     console.print(WARNING, style="bold", markup=False, highlight=False)
     kept = "" if fates.kept is None else f", of which {fates.kept} count: the others pass the most rows of a person"
     console.print(f"\n{fates.rows} rows{kept}", highlight=False)
+    if fates.unreadable:
+        console.print(
+            f"{fates.unreadable} rows are lines that cannot be read: an open quote, another number of fields than the "
+            "header has, or characters of another encoding. They count below in every column.",
+            highlight=False,
+        )
     table = Table(box=None, pad_edge=False)
     for name in ("column", "values", "rows", "become"):
         table.add_column(name, justify="right" if name == "rows" else "left", no_wrap=name == "rows")

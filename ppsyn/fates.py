@@ -15,7 +15,7 @@ from ppsyn.persons import Crowd
 from ppsyn.sources import names_of, read_batches
 from schemas.columns import ColumnSchema
 from schemas.config import PersonUnit
-from schemas.release import Source
+from schemas.release import CsvSource, Source
 from schemas.table import TableSchema
 
 
@@ -48,12 +48,14 @@ class Fates:
 
     Attributes:
         kept: Rows that count, where each person counts with some rows only.
+        unreadable: Rows that are lines of CSV files that cannot be read.
     """
 
     names: Names
     fits: dict[str, Counter[Fit]]
     rows: int = 0
     kept: int | None = None
+    unreadable: int = 0
     columns: dict[str, ColumnSchema] = field(default_factory=dict[str, ColumnSchema])
 
     @override
@@ -116,6 +118,7 @@ def count_fates(source: Source, schema: TableSchema, person: PersonUnit | None) 
     with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
         for batch in read_batches(source, fitting, person):
             fates.rows += len(batch.frame)
+            fates.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
             for column in fitting.columns:
                 fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
                 _add(fates.fits[column.name], fits.tolist(), counts.tolist())

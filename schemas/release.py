@@ -30,13 +30,17 @@ class _FileSource(FrozenModel):
 
 
 class CsvSource(_FileSource):
-    """Comma-separated text in UTF-8, with a header in every file."""
+    """Comma-separated text, plain or compressed by gzip (`.csv.gz`), with a header in every file. A line is a row."""
 
     kind: Literal["csv"]
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     """What stands between two values."""
     nulls: tuple[str, ...] = ("",)
     """What stands for a missing value; a quoted one is the text itself."""
+    encoding: Literal["utf-8", "latin-1", "cp1252"] = "utf-8"
+    """How characters are written; a byte order mark is passed over."""
+    newlines_in_values: bool = False
+    """Whether quoted values hold newlines. A row is then no line any more, and a stray quote can swallow others."""
 
 
 class ParquetSource(_FileSource):

@@ -12,6 +12,9 @@ from typing_extensions import override
 
 from ppsyn.errors import SourceError
 
+UNREADABLE_LINE = "\0line"
+"""Stands in every column for a line of a CSV file that cannot be read, which no field can hold: it fits no domain."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Batch:
@@ -24,6 +27,10 @@ class Batch:
     @override
     def __repr__(self) -> str:
         return f"Batch({self.fragment})"
+
+    def unreadable_lines(self) -> int:
+        """How many rows stand for a line that cannot be read. Private."""
+        return int((self.frame == UNREADABLE_LINE).any(axis="columns").sum())
 
 
 def regroup(blocks: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

@@ -1,6 +1,7 @@
 """The files of a source: where they are, and their bytes."""
 
 import hashlib
+import zlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,8 +18,11 @@ from schemas.release import CsvSource, ParquetSource
 _CHUNK = 2**20
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
-UNREADABLE = (StoreError, BaseError, OSError)
-"""What a store or a disk may raise while it is read."""
+UNREADABLE = (StoreError, BaseError, OSError, EOFError, zlib.error)
+"""What a store, a disk or compressed bytes may raise while they are read."""
+
+ENDINGS = {"csv": (".csv", ".csv.gz"), "parquet": (".parquet",)}
+"""What the names of files end with, by kind of source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +57,19 @@ def find_fragments(source: CsvSource | ParquetSource) -> list[Fragment]:
     """
     place = source.path
     try:
-        found = _find(place, f".{source.kind}")
+        found = _find(place, ENDINGS[source.kind])
     except StoreError as error:
         problem = str(error)
     else:
         if found:
             return found
-        problem = f"Expected a file, or a folder with at least one .{source.kind} file, at {place.url}."
+        problem = (
+            f"Expected a file, or a folder with at least one {' or '.join(ENDINGS[source.kind])} file, at {place.url}."
+        )
     raise SourceError(problem)
 
 
-def _find(place: Place, suffix: str) -> list[Fragment]:
+def _find(place: Place, endings: tuple[str, ...]) -> list[Fragment]:
     folder, _, name = place.url.rstrip("/").rpartition("/")
     if place.is_local:
         path = Path(place.url)
@@ -78,12 +84,12 @@ def _find(place: Place, suffix: str) -> list[Fragment]:
             return [Fragment(parent, name)]
     store = open_store(place)
     keys = store.keys()
-    return [Fragment(store, key) for key in keys if _is_fragment(key, suffix)]
+    return [Fragment(store, key) for key in keys if _is_fragment(key, endings)]
 
 
-def _is_fragment(key: str, suffix: str) -> bool:
+def _is_fragment(key: str, endings: tuple[str, ...]) -> bool:
     path = PurePosixPath(key)
-    return path.suffix.lower() == suffix and not any(part.startswith((".", "_")) for part in path.parts)
+    return path.name.lower().endswith(endings) and not any(part.startswith((".", "_")) for part in path.parts)
 
 
 def hash_fragments(fragments: list[Fragment]) -> str:

@@ -70,7 +70,7 @@ def read_frames(source: CsvSource | ParquetSource, names: list[str]) -> Iterator
         SourceError: If a part of the table cannot be read.
     """
     for fragment in find_fragments(source):
-        yield from guarded(_frames(fragment, source, names), _BROKEN, _rule(fragment, source))
+        yield from guarded(_frames(fragment, source, names, None), _BROKEN, _rule(fragment, source))
 
 
 def _untyped(names: list[str]) -> pa.Schema:
@@ -97,7 +97,7 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
     for fragment in find_fragments(source):
         own = _check_fragment(fragment, source, schema, person)
         inside = [name for name in names if name in own]
-        for frame in guarded(_frames(fragment, source, inside), _BROKEN, _rule(fragment, source)):
+        for frame in guarded(_frames(fragment, source, inside, person), _BROKEN, _rule(fragment, source)):
             outside = {name: _repeated(fragment.partition[name], len(frame)) for name in names if name not in own}
             yield Batch(fragment.url, frame.assign(**outside)[names] if outside else frame)
 
@@ -132,11 +132,11 @@ def _repeated(value: str | None, rows: int) -> "pd.Series[str]":
     return pd.Series(pd.arrays.ArrowExtensionArray(pa.repeat(pa.scalar(value, pa.string()), rows)))
 
 
-def _frames(fragment: Fragment, source: _Files, names: list[str]) -> Iterator[pd.DataFrame]:
+def _frames(fragment: Fragment, source: _Files, names: list[str], person: PersonUnit | None) -> Iterator[pd.DataFrame]:
     if isinstance(source, CsvSource):
-        return csv_frames(fragment, source, names)
+        return csv_frames(fragment, source, names, None if person is None else person.column)
     return parquet_frames(fragment, source, names)
 
 
 def _rule(fragment: Fragment, source: _Files) -> str:
-    return csv_rule(fragment) if isinstance(source, CsvSource) else parquet_rule(fragment)
+    return csv_rule(fragment, source) if isinstance(source, CsvSource) else parquet_rule(fragment)

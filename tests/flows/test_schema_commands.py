@@ -117,3 +117,12 @@ def test_a_release_that_would_stop_is_told_with_its_exit_code(folder: Path) -> N
     assert result.exit_code == Exit.MISTAKE
     assert "REFUSED: the release stops" in result.stdout
     assert CANARY not in result.output
+
+
+def test_lines_that_cannot_be_read_are_told_where_values_are(folder: Path) -> None:
+    text = (folder / "table.csv").read_text(encoding="utf-8") + f'1,"{CANARY}\n'
+    (folder / "table.csv").write_text(text, encoding="utf-8")
+    result = ppsyn("schema", "check", "table.csv", "schema.yaml", "--anywhere")
+    assert "1 rows are lines that cannot be read" in result.stdout
+    assert "401 rows" in result.stdout
+    assert CANARY not in result.output

@@ -68,6 +68,16 @@ def test_values_are_counted_over_all_batches_and_fragments(tmp_path: Path, make:
     assert (fates.names.excluded, fates.is_refused) == (("who",), False)
 
 
+def test_lines_that_cannot_be_read_are_counted_with_the_policy_of_each_column(tmp_path: Path) -> None:
+    data = csv_bytes(ROWS, ["age", "job.title", "who"]) + b'1,"x,7\n1,2\n' * 3
+    (tmp_path / "t.csv").write_bytes(data)
+    source = CsvSource(kind="csv", path=Place(url=str(tmp_path)))
+    fates = count_fates(source, PEOPLE, PersonUnit(column="who", max_rows=1))
+    assert (fates.rows, fates.unreadable, fates.kept) == (11, 6, 4)
+    assert fates.fits["age"] == {Fit.INSIDE: 4, Fit.NULL: 1, Fit.MISFIT: 6}
+    assert fates.fits["job.title"] == {Fit.INSIDE: 3, Fit.NULL: 1, Fit.OUTSIDE: 7}
+
+
 def test_a_query_is_counted_too(tmp_path: Path) -> None:
     assert count_fates(sqlite_source(tmp_path, ROWS), PEOPLE, None).rows == 5
 

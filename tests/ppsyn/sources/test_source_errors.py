@@ -20,6 +20,7 @@ from private_tables import (
 )
 
 from ppsyn.errors import PPSynError, SchemaError
+from ppsyn.ingest import encoded_batches
 from ppsyn.sources import check_source, fingerprint, read_batches
 from schemas.config import PersonUnit
 from schemas.places import Place
@@ -76,19 +77,42 @@ BROKEN_ROWS: dict[str, bytes] = {
     "latin.csv": GOOD_CSV + f"1,{CANARY},".encode() + b"\xff\n",
     "unclosed.csv": GOOD_CSV + f'1,"{CANARY},2\n'.encode(),
     "endless.csv": GOOD_CSV + f"1,2,{CANARY}".encode() * 3_000_000,
-    "torn.parquet": GOOD_PARQUET[:4] + bytes(50) + GOOD_PARQUET[54:],
 }
+TORN = GOOD_PARQUET[:4] + bytes(50) + GOOD_PARQUET[54:]
 
 
 @pytest.mark.parametrize("name", BROKEN_ROWS)
-def test_a_broken_row_is_told_by_fragment_and_rule(
+def test_a_broken_row_of_a_csv_file_tells_nothing(
     name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = memory(name, {name: BROKEN_ROWS[name]})
-    source = SOURCES[name.split(".")[1]](place)
+    caplog.set_level(logging.DEBUG)
+    source = SOURCES["csv"](memory(name, {name: BROKEN_ROWS[name]}))
+    check_source(source, SCHEMA, PERSON)
+    drain(source)
+    assert caplog.text + "".join(capfd.readouterr()) == ""
+
+
+@pytest.mark.parametrize("name", BROKEN_ROWS)
+def test_a_broken_row_of_a_csv_file_is_refused_by_a_column_that_refuses(
+    name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns = [column.model_dump(mode="json") | {"outside": "refuse"} for column in SCHEMA.columns]
+    schema = TableSchema.model_validate(SCHEMA.model_dump(mode="json") | {"columns": columns})
+    body = BROKEN_ROWS[name].replace(GOOD_CSV, b"age,job.title,who\n")
+    source = SOURCES["csv"](memory(f"refused-{name}", {name: body}))
+    told = told_by(lambda: list(encoded_batches(source, schema, PERSON)), caplog)
+    assert "'age'" in told
+    assert_quiet(told + "".join(capfd.readouterr()))
+
+
+def test_a_torn_page_of_a_parquet_file_is_told_by_fragment_and_rule(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = memory("torn", {"torn.parquet": TORN})
+    source = SOURCES["parquet"](place)
     check_source(source, SCHEMA, PERSON)
     told = told_by(lambda: drain(source), caplog)
-    assert f"Expected {'every row of ' if name.endswith('csv') else ''}{place.url}/{name}" in told
+    assert f"Expected {place.url}/torn.parquet" in told
     assert_quiet(told + "".join(capfd.readouterr()))
 
 
@@ -166,7 +190,8 @@ def test_nothing_where_the_source_should_be_is_told(tmp_path: Path, caplog: pyte
     for kind, url in (("csv", tmp_path), ("parquet", tmp_path / "no"), ("csv", "memory://errors-nothing")):
         source = SOURCES[kind](Place(url=str(url)))
         told = told_by(lambda source=source: check_source(source, SCHEMA, None), caplog)
-        assert f"at least one .{kind} file, at {url}" in told
+        endings = {"csv": ".csv or .csv.gz", "parquet": ".parquet"}[kind]
+        assert f"at least one {endings} file, at {url}" in told
 
 
 @pytest.mark.parametrize(
