@@ -117,7 +117,7 @@ def earlier(release: Store, original: Original) -> list[str]:
 
 
 def _sentence(part: Part) -> str:
-    text = f"Run {part.run} was charged rho {float(part.ledger.spent):.6g} and left no figures here; it stays charged."
+    text = f"Run {part.run} was charged rho {float(part.spent):.6g} and left no figures here; it stays charged."
     if part.is_open:
         text += f" Unless it is under way elsewhere, `ppsyn abandon {part.run}` frees the rho that it holds."
     return text

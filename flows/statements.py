@@ -20,6 +20,12 @@ class Statement:
 
     dataset: str
     book: Book
+    parts: tuple[Part, ...]
+
+    @property
+    def _totals(self) -> dict[str, Fraction]:
+        book, spent = self.book, sum((part.spent for part in self.parts), Fraction(0))
+        return {"cap": book.cap, "spent": spent, "held": book.committed - spent, "left": book.left}
 
     def _epsilon(self, rho: Fraction) -> float | None:
         delta = self.book.opening.delta
@@ -28,24 +34,23 @@ class Statement:
     def as_json(self) -> dict[str, object]:
         """For scripts. Amounts are exact fractions of zCDP rho, with epsilon at the account's delta."""
         book = self.book
-        amounts = {"cap": book.cap, "spent": book.spent, "held": book.committed - book.spent, "left": book.left}
         return {
             "dataset": self.dataset,
             "unit": book.opening.unit,
             "delta": book.opening.delta,
-            **{name: _amount(value, self._epsilon(value)) for name, value in amounts.items()},
+            **{name: _amount(value, self._epsilon(value)) for name, value in self._totals.items()},
             "releases": [
                 {
                     "run": part.run,
                     "quality_of": part.quality_of,
                     "state": state_of(part),
-                    "held": _amount(part.ledger.total, self._epsilon(part.ledger.total)),
-                    "spent": _amount(part.ledger.spent, self._epsilon(part.ledger.spent)),
-                    "spends": len(part.ledger.spends),
-                    "opened_at": part.opened_at.isoformat(),
+                    "held": _amount(part.committed - part.spent, self._epsilon(part.committed - part.spent)),
+                    "spent": _amount(part.spent, self._epsilon(part.spent)),
+                    "spends": part.charges,
+                    "opened_at": part.grant.at.isoformat(),
                     "closed_at": part.closed_at.isoformat() if part.closed_at else None,
                 }
-                for part in book.parts.values()
+                for part in self.parts
             ],
         }
 
@@ -56,19 +61,18 @@ class Statement:
         totals = Table(box=None, pad_edge=False)
         for name in ("", "rho", f"epsilon at delta {book.opening.delta:g}" if book.opening.delta else "epsilon"):
             totals.add_column(name, justify="left" if not name else "right")
-        for name, value in (("cap", book.cap), ("spent", book.spent), ("held", book.committed - book.spent)):
+        for name, value in self._totals.items():
             totals.add_row(name, *self._told(value))
-        totals.add_row("left", *self._told(book.left))
         console.print(totals)
         parts = Table(box=None, pad_edge=False)
         for name in ("run", "state"):
             parts.add_column(name, no_wrap=True)
         for name in ("spends", "rho", "epsilon"):
             parts.add_column(name, justify="right")
-        for part in book.parts.values():
+        for part in self.parts:
             state = "quality" if part.quality_of and part.manifest else state_of(part)
-            parts.add_row(part.run, state, str(len(part.ledger.spends)), *self._told(part.ledger.spent))
-        if book.parts:
+            parts.add_row(part.run, state, str(part.charges), *self._told(part.spent))
+        if self.parts:
             console.print()
             console.print(parts)
 
@@ -92,13 +96,15 @@ def statement(store: Store, dataset: str) -> Statement:
     """The account of a dataset.
 
     Raises:
-        AccountError: If there is none, naming those that there are.
+        AccountError: If there is none, naming those that there are, or it does not know all that lies beside it.
     """
-    book = StoredAccount(store, dataset).find() if dataset in datasets(store) else None
+    account = StoredAccount(store, dataset)
+    is_there = dataset in datasets(store)
+    book = account.find() if is_there else None
     if book is None:
         known = ", ".join(datasets(store)) or "none"
         raise AccountError(f"There is no account of {dataset!r} in {store.place.url}. Accounts there: {known}.")
-    return Statement(dataset, book)
+    return Statement(dataset, book, tuple(account.parts()))
 
 
 def set_cap(store: Store, dataset: str, epsilon: float) -> None:
@@ -123,11 +129,12 @@ def give_up(store: Store, private: Store, run: str) -> str:
     """
     dataset = dataset_of(store, run)
     account = StoredAccount(store, dataset)
-    part = account.book.parts.get(run)
+    part = account.part(run)
     private.delete(private_folder(run))
     if part is None:
         store.delete(f"runs/{run}")  # or it could still be resumed
         return f"Run {run} held nothing; it is gone."
     account.close(run, None)
-    freed, spent = part.ledger.left, part.ledger.spent
+    spent = account.book.parts[run].spent
+    freed = part.total - spent
     return f"Run {run} is abandoned: rho {float(freed):.6g} is free again, rho {float(spent):.6g} stays spent."

@@ -1,9 +1,13 @@
-"""The entries of a budget account, as they are stored: one object each, chained by hashes."""
+"""The entries of a budget account, as they are stored: one object each, chained by hashes.
+
+What concerns the whole account is one chain: its opening, what runs hold, how they ended, its cap. What one run is
+charged is a chain of the run's own, which begins with its grant. No entry of it depends on another run.
+"""
 
 import hashlib
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainSerializer, TypeAdapter
 
@@ -28,7 +32,8 @@ class Opening(_Entry):
     """The account exists, with a cap."""
 
     kind: Literal["opening"] = "opening"
-    format: Literal["ppsyn-account-1"] = "ppsyn-account-1"
+    format: Literal["ppsyn-account-1", "ppsyn-account-2"] = "ppsyn-account-2"
+    """An account that began as 1 may hold charges between its entries; it goes on as 2."""
     dataset: str
     cap: Rational
     """What all releases may spend together, as zCDP rho."""
@@ -36,6 +41,21 @@ class Opening(_Entry):
     """At which epsilon is told."""
     unit: str
     """What is protected: a row, or the person that a column names."""
+    at: datetime
+
+
+class Grant(FrozenModel):
+    """What a run was granted: its hold, without the place that this has among the entries of others.
+
+    It is not stored. The first charge of the run names its hash.
+    """
+
+    kind: Literal["grant"] = "grant"
+    dataset: str
+    run: str
+    rho: Rational
+    inputs: Digest
+    quality_of: str | None
     at: datetime
 
 
@@ -50,10 +70,18 @@ class Hold(_Entry):
     quality_of: str | None = None
     """The release whose quality is to be measured; None for a release itself."""
     at: datetime
+    is_chained: bool = False
+    """Whether the run's charges are a chain of their own. Of all runs that begin now."""
+
+    def grant(self, dataset: str) -> Grant:
+        """What the chain of the run begins with."""
+        return Grant(
+            dataset=dataset, run=self.run, rho=self.rho, inputs=self.inputs, quality_of=self.quality_of, at=self.at
+        )
 
 
 class Charge(_Entry):
-    """A run spends a part of what it holds, before it draws noise."""
+    """A run spends a part of what it holds, before it draws noise. Its number is its step."""
 
     kind: Literal["charge"] = "charge"
     run: str
@@ -65,6 +93,22 @@ class Charge(_Entry):
     request: Digest
 
 
+class Seal(_Entry):
+    """The last entry of a run's chain: nothing can be charged after it."""
+
+    kind: Literal["seal"] = "seal"
+    run: str
+
+
+class Spent(FrozenModel):
+    """What the sealed chain of a run comes to."""
+
+    rho: Rational
+    charges: Annotated[int, Field(ge=0)]
+    seal: Digest
+    """SHA-256 of the seal, as stored."""
+
+
 class Close(_Entry):
     """A run is over; what it held and did not spend is free again."""
 
@@ -73,6 +117,8 @@ class Close(_Entry):
     manifest: Digest | None
     """Of what was published; None if the run was abandoned."""
     at: datetime
+    spent: Spent | None = None
+    """None of a run whose charges stand between the entries of the account."""
 
 
 class CapChange(_Entry):
@@ -83,18 +129,21 @@ class CapChange(_Entry):
     at: datetime
 
 
-Entry = Annotated[Opening | Hold | Charge | Close | CapChange, Field(discriminator="kind")]
+Entry: TypeAlias = Opening | Hold | Charge | Seal | Close | CapChange
+"""What is stored."""
+Line: TypeAlias = Entry | Grant
+"""What a ledger may hold."""
 
-_ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
+_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
 
 
-def to_bytes(entry: Entry) -> bytes:
+def to_bytes(entry: Line) -> bytes:
     """An entry as it is stored: JSON, whose last field is the digest of all before it."""
     body = entry.model_dump_json().encode()
     return _sealed(body)
 
 
-def from_bytes(data: bytes) -> Entry:
+def from_bytes(data: bytes) -> Line:
     """A stored entry.
 
     Raises:
@@ -103,7 +152,7 @@ def from_bytes(data: bytes) -> Entry:
     body = data[: -len(_sealed(b"{}")) + len(b"{")] + b"}"
     if _sealed(body) != data:
         raise ValueError("an entry does not have its digest")
-    return _ENTRY.validate_json(body)
+    return _LINE.validate_json(body)
 
 
 def _sealed(body: bytes) -> bytes:

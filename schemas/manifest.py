@@ -33,8 +33,19 @@ class Guarantee(FrozenModel):
     """What is protected, and by how many of its rows at most a table is moved."""
 
 
+class AccountPart(FrozenModel):
+    """What ledger.parquet holds: the run's grant and its charges, which are a chain of their own in the account."""
+
+    charges: int
+    """How many there are."""
+    head: Digest
+    """The hash of the last of them."""
+    cap: Rational
+    """What all releases of the dataset could spend together when the run set its budget aside."""
+
+
 class AccountSpan(FrozenModel):
-    """The entries of the account that ledger.parquet holds."""
+    """What it held in releases of format 1: entries of the account, with those of other runs between the run's own."""
 
     first: int
     """The number of the first entry."""
@@ -53,7 +64,7 @@ class AccountSpan(FrozenModel):
 class Manifest(FrozenModel):
     """A release: its inputs, its cost, its files. All of it is public or released."""
 
-    format: Literal["ppsyn-release-1"] = "ppsyn-release-1"
+    format: Literal["ppsyn-release-1", "ppsyn-release-2"] = "ppsyn-release-2"
     """Which version of this list it is."""
     dataset: Name
     """Whose account was charged."""
@@ -70,7 +81,8 @@ class Manifest(FrozenModel):
     rows: int
     """Of the synthetic table."""
     guarantee: Guarantee
-    account: AccountSpan
+    account: AccountPart | AccountSpan
+    """Of format 2, or of format 1."""
     code: CodeVersion
     files: dict[str, FileDigest]
     """Every other file of the folder, but for the seal."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from schemas.account import Digest, Rational
 from schemas.base import FrozenModel
 from schemas.config import PersonUnit, PrivacyConfig
-from schemas.manifest import AccountSpan, Guarantee
+from schemas.manifest import AccountPart, AccountSpan, Guarantee
 from schemas.release import Name
 
 Statistic = Literal["mean", "worst"]
@@ -93,7 +93,7 @@ class QualityFigure(FrozenModel):
 class Quality(FrozenModel):
     """What is published: the figures, and the entries of the account that paid for them."""
 
-    format: Literal["ppsyn-quality-1"] = "ppsyn-quality-1"
+    format: Literal["ppsyn-quality-1", "ppsyn-quality-2"] = "ppsyn-quality-2"
     asked: QualityRecord
     measured_at: datetime
     guarantee: Guarantee
@@ -102,9 +102,10 @@ class Quality(FrozenModel):
     sigma: float
     """Standard deviation of the noise of each figure, in units of 1/1024 row."""
     figures: tuple[QualityFigure, ...]
-    account: AccountSpan
+    account: AccountPart | AccountSpan
+    """Of format 2, or of format 1."""
     entries: tuple[str, ...]
-    """The entries of the span, as stored."""
+    """The grant and the charges, as stored; of format 1 the entries of the span."""
 
     def to_bytes(self) -> bytes:
         """The result as it is stored."""

@@ -71,15 +71,16 @@ def show_rounds(ref: RunRef) -> None:
 
 def show_budget(ref: RunRef) -> None:
     """The account of the dataset, release by release."""
-    book = run_of(ref).account.book
+    account = run_of(ref).account
+    book = account.book
     rows: list[dict[str, object]] = [
         {
             "run": part.run,
-            "held (rho)": float(part.ledger.total),
-            "spent (rho)": float(part.ledger.spent),
+            "held (rho)": float(part.total),
+            "spent (rho)": float(part.spent),
             "state": "published" if part.manifest else "open" if part.is_open else "abandoned",
         }
-        for part in book.parts.values()
+        for part in account.parts()
     ]
     description = f"{ref.dataset}: rho {float(book.left):.6g} left of {float(book.cap):.6g}"
     create_table_artifact(rows, key=_key(ref, "budget"), description=description)

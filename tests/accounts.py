@@ -3,6 +3,7 @@ processes of their own.
 """
 
 import hashlib
+import json
 import multiprocessing
 import os
 import time
@@ -23,11 +24,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Book
+from ppsyn.dp.book import Book, Part
+from ppsyn.dp.chain import Chain
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError, StoreError
 from ppsyn.storage import Store, open_store
-from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, from_bytes
+from schemas.account import FIRST, CapChange, Charge, Close, Entry, Grant, Hold, Opening, Seal, Spent, from_bytes
 from schemas.places import Place
 
 DATASET = "adult"
@@ -53,19 +55,23 @@ class Pen:
     previous: str
 
     @classmethod
-    def at(cls, book: Book) -> "Pen":
+    def at(cls, book: Book | Chain) -> "Pen":
         """For the next place of a book."""
         return cls(book.count, book.head)
 
-    def hold(self, run: str, rho: Fraction) -> Hold:
-        return Hold(**self._place, run=run, rho=rho, inputs=DIGEST, at=AT)
+    def hold(self, run: str, rho: Fraction, *, is_chained: bool = False) -> Hold:
+        return Hold(**self._place, run=run, rho=rho, inputs=DIGEST, at=AT, is_chained=is_chained)
 
     def charge(self, run: str, step: int, rho: Fraction) -> Charge:
         about = {"mechanism": "measure", "clique": ("a", "b"), "request": DIGEST}
         return Charge(**self._place, run=run, step=step, rho=rho, **about)
 
-    def close(self, run: str, manifest: str | None = DIGEST) -> Close:
-        return Close(**self._place, run=run, manifest=manifest, at=AT)
+    def close(self, run: str, manifest: str | None = DIGEST, spent: Fraction | None = None) -> Close:
+        told = None if spent is None else Spent(rho=spent, charges=int(spent > 0), seal=DIGEST)
+        return Close(**self._place, run=run, manifest=manifest, at=AT, spent=told)
+
+    def seal(self, run: str) -> Seal:
+        return Seal(**self._place, run=run)
 
     def cap(self, cap: Fraction) -> CapChange:
         return CapChange(**self._place, cap=cap, at=AT)
@@ -87,6 +93,7 @@ class Share:
     held: Fraction
     spends: list[Fraction] = field(default_factory=list)
     is_open: bool = True
+    is_chained: bool = True
 
     @property
     def counted(self) -> Fraction:
@@ -95,9 +102,14 @@ class Share:
 
 @dataclass
 class Rules:
-    """The rules of claim C9, written a second time and without regard to speed."""
+    """The rules of claim C9, written a second time and without regard to speed.
+
+    Attributes:
+        are_apart: Whether charges are entries of chains of their own, or all is one sequence.
+    """
 
     cap: Fraction
+    are_apart: bool = True
     shares: dict[str, Share] = field(default_factory=dict)
 
     @property
@@ -119,19 +131,26 @@ class Rules:
                 return None if entry.cap >= self.committed and entry.cap > 0 else AccountError
             case Hold() if entry.run not in self.shares:
                 return None if 0 < entry.rho <= self.left else CapExceededError
-            case Charge() if self._is_open(entry.run):
+            case Charge() if self._is_open(entry.run) and self.shares[entry.run].is_chained == self.are_apart:
                 return self._refused_charge(entry, self.shares[entry.run])
             case Close() if self._is_open(entry.run):
-                return None
+                return None if self.are_apart or self._is_told(entry) else AccountError
             case _:
                 return AccountError
 
     def _is_open(self, run: str) -> bool:
         return run in self.shares and self.shares[run].is_open
 
+    def _is_told(self, entry: Close) -> bool:
+        """Whether a close says what the run has spent exactly if its charges are elsewhere, and no more than all."""
+        share = self.shares[entry.run]
+        if entry.spent is None:
+            return not share.is_chained
+        return share.is_chained and 0 <= entry.spent.rho <= share.held
+
     def _refused_charge(self, entry: Charge, share: Share) -> type[Exception] | None:
         if entry.step != len(share.spends):
-            return RunTakenError if entry.step < len(share.spends) else AccountError
+            return RunTakenError if self.are_apart and entry.step < len(share.spends) else AccountError
         left = share.held - sum(share.spends, Fraction(0))
         return None if 0 < entry.rho <= left else BudgetExceededError
 
@@ -141,29 +160,77 @@ class Rules:
             case CapChange():
                 self.cap = entry.cap
             case Hold():
-                self.shares[entry.run] = Share(entry.rho)
+                self.shares[entry.run] = Share(entry.rho, is_chained=entry.is_chained)
             case Charge():
                 self.shares[entry.run].spends.append(entry.rho)
             case Close():
-                self.shares[entry.run].is_open = False
-            case Opening():
+                share = self.shares[entry.run]
+                share.is_open = False
+                if not self.are_apart and entry.spent is not None and entry.spent.charges:
+                    share.spends.append(entry.spent.rho)
+            case _:
                 raise AssertionError
 
 
-def replay(entries: Sequence[bytes]) -> Rules:
+def replay(store: Store, dataset: str = DATASET) -> Rules:
     """Read a stored account from its bytes alone, and see that every entry follows from all before it."""
+    keys = store.keys(f"accounts/{dataset}")
+    entries = [store.get(key) for key in keys if key.count("/") == 2]
+    chains: dict[str, list[bytes]] = {}
+    for key in keys:
+        if key.count("/") != 2:
+            _, _, folder, run, name = key.split("/")
+            assert folder == "charges"
+            assert name == f"{len(chains.setdefault(run, [])):06d}.json"
+            chains[run].append(store.get(key))
     first, *rest = [from_bytes(data) for data in entries]
     assert isinstance(first, Opening)
     hashes = [FIRST, *(hashlib.sha256(data).hexdigest() for data in entries)]
-    rules = Rules(first.cap)
+    rules, nonces = Rules(first.cap), [first.nonce]
     for entry in rest:
+        assert not isinstance(entry, Grant | Charge | Seal)
+        nonces.append(entry.nonce)
+        if isinstance(entry, Close):
+            _check_sealed(entry, chains.get(entry.run, []))
         assert rules.refusal(entry) is None, entry
         rules.take(entry)
+        if isinstance(entry, Hold):
+            nonces += _take_charges(rules, entry, chains.get(entry.run, []), dataset)
         assert rules.committed <= rules.cap
     assert [entry.number for entry in (first, *rest)] == list(range(len(entries)))
     assert [entry.previous for entry in (first, *rest)] == hashes[:-1]
-    assert len({entry.nonce for entry in (first, *rest)}) == len(entries)
+    assert len(set(nonces)) == len(nonces)
+    assert set(chains) <= set(rules.shares)
     return rules
+
+
+def _take_charges(rules: Rules, hold: Hold, chain: Sequence[bytes], dataset: str) -> list[str]:
+    """Take what a run was charged, up to its seal; the nonces."""
+    assert hold.is_chained
+    granted = {"kind": "grant", "dataset": dataset, "run": hold.run, "rho": str(hold.rho), "inputs": hold.inputs}
+    granted |= {"quality_of": hold.quality_of, "at": hold.at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    body = json.dumps(granted, separators=(",", ":"))
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    previous = hashlib.sha256(f'{body[:-1]},"digest":"{digest}"}}\n'.encode()).hexdigest()
+    entries = [from_bytes(data) for data in chain]
+    for number, (entry, data) in enumerate(zip(entries, chain, strict=True)):
+        assert isinstance(entry, Charge | Seal)
+        assert (entry.number, entry.previous, entry.run) == (number, previous, hold.run)
+        previous = hashlib.sha256(data).hexdigest()
+        if isinstance(entry, Seal):
+            assert number == len(entries) - 1
+        else:
+            assert rules.refusal(entry) is None, entry
+            rules.take(entry)
+    return [entry.nonce for entry in entries if not isinstance(entry, Grant)]
+
+
+def _check_sealed(close: Close, chain: Sequence[bytes]) -> None:
+    *charges, seal = map(from_bytes, chain)
+    assert isinstance(seal, Seal)
+    assert close.spent is not None
+    assert close.spent.rho == sum((charge.rho for charge in charges if isinstance(charge, Charge)), Fraction(0))
+    assert (close.spent.charges, close.spent.seal) == (len(charges), hashlib.sha256(chain[-1]).hexdigest())
 
 
 def contents(store: Store) -> dict[str, bytes]:
@@ -179,6 +246,11 @@ def remove(store: Store, key: str) -> None:
 def key_of(number: int, dataset: str = DATASET) -> str:
     """Where an entry is."""
     return f"accounts/{dataset}/{number:06d}.json"
+
+
+def charge_key(run: str, step: int, dataset: str = DATASET) -> str:
+    """Where a charge, or the seal, of a run is."""
+    return f"accounts/{dataset}/charges/{run}/{step:06d}.json"
 
 
 def new_memory() -> Place:
@@ -271,9 +343,11 @@ grains = st.sampled_from([Fraction(0), Fraction(0), Fraction(0), GRAIN, -GRAIN])
 class AccountMachine(RuleBasedStateMachine):
     """Entries of every kind, in any order, amounts at and around what is left, against the second reading."""
 
+    are_apart = False
+
     @initialize(cap=st.fractions(Fraction(1, 10**9), 10**6))
     def begin(self, cap: Fraction) -> None:
-        self.rules = Rules(cap)
+        self.rules = Rules(cap, self.are_apart)
         self.open(cap)
 
     def open(self, cap: Fraction) -> None:
@@ -282,6 +356,10 @@ class AccountMachine(RuleBasedStateMachine):
     def seen(self) -> Book:
         """The account as the code sees it."""
         raise NotImplementedError
+
+    def parts(self) -> list[Part]:
+        """The runs as the code sees them."""
+        return list(self.seen().parts.values())
 
     def attempt(self, entry: Entry, refusal: type[Exception] | None) -> None:
         """Have the entry written; see that it is refused as it should be, or taken."""
@@ -293,9 +371,10 @@ class AccountMachine(RuleBasedStateMachine):
         if refusal is None:
             self.rules.take(entry)
 
-    @rule(run=runs, factor=factors, grain=grains)
-    def hold(self, run: str, factor: Fraction, grain: Fraction) -> None:
-        self.make(Pen.at(self.seen()).hold(run, self.rules.left * factor + grain))
+    @rule(run=runs, factor=factors, grain=grains, is_chained=st.booleans())
+    def hold(self, run: str, factor: Fraction, grain: Fraction, is_chained: bool) -> None:
+        rho = self.rules.left * factor + grain
+        self.make(Pen.at(self.seen()).hold(run, rho, is_chained=is_chained or self.are_apart))
 
     @rule(run=runs, ahead=st.sampled_from([0, 0, 0, 0, -1, 1]), factor=factors, grain=grains)
     def charge(self, run: str, ahead: int, factor: Fraction, grain: Fraction) -> None:
@@ -304,9 +383,10 @@ class AccountMachine(RuleBasedStateMachine):
         step = max(0, len(share.spends) + ahead)
         self.make(Pen.at(self.seen()).charge(run, step, left * factor + grain))
 
-    @rule(run=runs)
-    def close(self, run: str) -> None:
-        self.make(Pen.at(self.seen()).close(run))
+    @rule(run=runs, factor=st.none() | factors, grain=grains)
+    def close(self, run: str, factor: Fraction | None, grain: Fraction) -> None:
+        held = self.rules.shares.get(run, Share(Fraction(1))).held
+        self.make(Pen.at(self.seen()).close(run, spent=None if factor is None else held * factor + grain))
 
     @rule(factor=factors, extra=st.sampled_from([Fraction(0), GRAIN, Fraction(1), Fraction(1, 3)]))
     def change_cap(self, factor: Fraction, extra: Fraction) -> None:
@@ -315,20 +395,21 @@ class AccountMachine(RuleBasedStateMachine):
     @invariant()
     def agrees_with_the_rules(self) -> None:
         if hasattr(self, "rules"):
-            self.check(self.seen())
+            self.check(self.seen(), self.parts())
 
-    def check(self, book: Book) -> None:
+    def check(self, book: Book, parts: Sequence[Part]) -> None:
         """See that the code tells what the second reading tells."""
         rules = self.rules
         assert (book.cap, book.committed, book.left) == (rules.cap, rules.committed, rules.left)
-        assert book.spent == rules.spent
-        assert 0 <= book.spent <= book.committed <= book.cap
-        assert {run: (part.ledger.total, part.is_open) for run, part in book.parts.items()} == {
+        assert sum((part.spent for part in parts), Fraction(0)) == rules.spent
+        assert 0 <= book.spent <= rules.spent <= book.committed <= book.cap
+        assert {part.run: (part.total, part.is_open) for part in parts} == {
             run: (share.held, share.is_open) for run, share in rules.shares.items()
         }
-        for run, part in book.parts.items():
-            assert [spend.rho for spend in part.ledger.spends] == rules.shares[run].spends
-            assert part.ledger.spent <= part.ledger.total
+        for part in parts:
+            spends = rules.shares[part.run].spends
+            assert (part.spent, part.charges) == (sum(spends, Fraction(0)), len(spends))
+            assert part.spent <= part.total
 
 
 _PROCESSES = multiprocessing.get_context("forkserver")

@@ -36,6 +36,7 @@ from ppsyn import synthesize
 from ppsyn.checks import validate
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.book import Part
+from ppsyn.dp.ledger import Ledger
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import FILES, MANIFEST, SEAL, release_folder, staging_folder
 from ppsyn.releases.opened import read_manifest
@@ -119,6 +120,7 @@ POINTS: Mapping[str, Point] = {
     "copied": Point("obstore:copy", is_after=True),
     "copy-stop": Point("obstore:copy", act=stop),
     "close": Point("ppsyn.dp.account:StoredAccount.close"),
+    "sealed": Point("ppsyn.dp.account:StoredAccount._seal", is_after=True),
     "closed": Point("ppsyn.dp.account:StoredAccount.close", is_after=True),
     "latest": Point("ppsyn.releases.publish:private_folder"),
 }
@@ -414,6 +416,7 @@ SCENES = (
     Scene("while artifacts are staged", "artifacts", 1, is_slow=True),
     Scene("before the folder is moved", "move", 1),
     Scene("moved, account not closed", "close", 1),
+    Scene("charges sealed, account not closed", "sealed", 1, is_slow=True),
     Scene("account closed, nothing after it", "closed", 1, is_slow=True),
     Scene("right before the private copy is removed", "latest", 1, is_slow=True),
     Scene("drawn, not kept: measurement", "answer", 7, is_s3=True, is_slow=True),
@@ -439,6 +442,7 @@ class Look:
     """
 
     part: Part | None
+    ledger: Ledger | None
     kept: frozenset[int]
     lost: frozenset[int]
     torn: tuple[str, ...]
@@ -447,23 +451,24 @@ class Look:
     @property
     def steps(self) -> frozenset[int]:
         """The steps that are charged."""
-        return frozenset(range(len(self.part.ledger.spends))) if self.part else frozenset()
+        return frozenset(range(len(self.ledger.spends))) if self.ledger else frozenset()
 
     @property
     def spent(self) -> Fraction:
         """What they cost."""
-        return self.part.ledger.spent if self.part else Fraction(0)
+        return self.ledger.spent if self.ledger else Fraction(0)
 
 
 def look(root: Place, run: str) -> Look:
     """Look at a run from outside."""
     store = open_store(root)
-    book = StoredAccount(store, DATASET).find()
-    part = book.parts.get(run) if book else None
+    account = StoredAccount(store, DATASET)
+    part = account.part(run) if account.find() else None
+    ledger = account.chain(run).ledger if part else None
     kept = frozenset(int(Path(key).stem) for key in store.keys(f"runs/{run}/answers"))
     answers = {step: Answers(store, run).find(step) for step in kept}
     lost = frozenset(step for step, answer in answers.items() if isinstance(answer, Lost))
-    return Look(part, kept, lost, tuple(_torn(store, run)), tuple(_leftovers(store, run)))
+    return Look(part, ledger, kept, lost, tuple(_torn(store, run)), tuple(_leftovers(store, run)))
 
 
 def _torn(store: Store, run: str) -> Iterator[str]:
@@ -604,7 +609,7 @@ def _row(scene: Scene, story: Story) -> str:
     part = story.after.part
     if part is None and story.resumed.code == 4:
         return _LINE.format(scene.told, "folder", 0, 0, 0, "none held", "nothing to resume, exit 4")
-    is_whole = part is not None and part.ledger.spent == part.ledger.total
+    is_whole = part is not None and part.spent == part.total
     is_equal = story.resumed.code == 0 and not story.findings
     return _LINE.format(
         scene.told, "s3" if scene.is_s3 else "folder", len(story.at_death.steps), len(story.after.lost),

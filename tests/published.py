@@ -23,7 +23,7 @@ from ppsyn.runs import records
 from ppsyn.runs.run import Run
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesizer import next_request
-from schemas.account import Entry, from_bytes, hash_of, to_bytes
+from schemas.account import FIRST, Grant, Line, from_bytes, hash_of, to_bytes
 from schemas.manifest import FileDigest, Manifest
 from schemas.places import Place
 from schemas.release import ReleaseConfig
@@ -177,8 +177,8 @@ _SHARED: list[Published] = []
 def shared_release(folders: pytest.TempPathFactory) -> Published:
     """One release for all tests of a process, who must not change it.
 
-    Its account also has a run that was abandoned and one that is open, with entries between those of the release; two
-    of its answers were lost.
+    Its account also has a run that was abandoned and one that is open, which was charged meanwhile; two of its answers
+    were lost.
     """
     if not _SHARED:
         _SHARED.append(_crowded_release(folders.mktemp("published")))
@@ -247,21 +247,25 @@ def _digest(data: bytes) -> FileDigest:
     return FileDigest(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
 
 
-def entries_of(folder: Path) -> list[Entry]:
+def entries_of(folder: Path) -> list[Line]:
     return [from_bytes(data) for data in unpack_entries((folder / LEDGER).read_bytes())]
 
 
-def write_entries(folder: Path, entries: Sequence[Entry]) -> None:
+def write_entries(folder: Path, entries: Sequence[Line]) -> None:
     """Replace the ledger by one with these entries, chained and counted as they should be, and reseal."""
-    manifest = manifest_of(folder)
-    previous, data = manifest.account.before, list[bytes]()
-    for number, entry in enumerate(entries, manifest.account.first):
-        data.append(to_bytes(entry.model_copy(update={"number": number, "previous": previous})))
+    said, previous, data = manifest_of(folder), FIRST, list[bytes]()
+    number = 0
+    for entry in entries:
+        placed = (
+            entry if isinstance(entry, Grant) else entry.model_copy(update={"number": number, "previous": previous})
+        )
+        number += not isinstance(entry, Grant)
+        data.append(to_bytes(placed))
         previous = hash_of(data[-1])
     (folder / LEDGER).write_bytes(pack_entries(data))
     (folder / LEDGER_JSON).write_bytes(entries_to_json(data))
-    span = {"last": manifest.account.first + len(data) - 1, "head": previous}
-    reseal(folder, manifest.model_copy(update={"account": manifest.account.model_copy(update=span)}))
+    told = said.account.model_copy(update={"charges": number, "head": previous})
+    reseal(folder, said.model_copy(update={"account": told}))
 
 
 def edit_parquet(path: Path, edit: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:

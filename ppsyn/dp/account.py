@@ -1,21 +1,25 @@
 """The budget of a dataset, in a store: one object for each entry, written before the noise is drawn."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TypeAlias
 from uuid import uuid4
 
-from ppsyn.dp.book import Book, open_book
+from ppsyn.dp.book import Book, Part, open_book
+from ppsyn.dp.chain import Chain
 from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError
 from ppsyn.storage import Store
-from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, to_bytes
+from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, Seal, Spent, to_bytes
 
 _PATIENCE_SECONDS = 600
 _PAUSE_SECONDS = 0.01
 _LONGEST_PAUSE_SECONDS = 1.0
+_CHARGES = "charges"
+"""The folder in an account in which each run has a folder for its charges."""
 
 Draft: TypeAlias = Callable[[int, str, str], Entry]
 """Makes an entry from its number, the hash of the one before, and a nonce."""
@@ -25,15 +29,16 @@ class StoredAccount:
     """One dataset's account. Any number of processes may use it at once.
 
     Privacy:
-        Claim C9. Entries are numbered without a gap and each is created only if
-        absent, so that no two writers can take the same number and each has read
-        all that came before the number it took.
+        Claim C9. Entries of the account, and charges of each run, are numbered
+        without a gap and each is created only if absent, so that no two writers can
+        take the same number and each has read all that came before the number it took.
     """
 
     def __init__(self, store: Store, dataset: str) -> None:
         """Use the account under `accounts/<dataset>`."""
         self._store, self._dataset = store, dataset
         self._book: Book | None = None
+        self._chains: dict[str, Chain] = {}
 
     @property
     def book(self) -> Book:
@@ -53,9 +58,36 @@ class StoredAccount:
         return self._book
 
     def entries(self) -> list[bytes]:
-        """All entries, as stored."""
+        """All entries of the account itself, as stored."""
         count = self.book.count
         return self._store.get_all(self._key(number) for number in range(count))
+
+    def chain(self, run: str) -> Chain:
+        """What a run was granted and charged, as of now.
+
+        Raises:
+            AccountError: If it holds nothing, or its charges contradict themselves or the account.
+        """
+        if run not in self._chains:
+            self._chains[run] = self._read_chain(run)
+        self._follow(self._chains[run])
+        return self._chains[run]
+
+    def part(self, run: str) -> Part | None:
+        """A run's part of the account, with what it has spent by now; None if it holds nothing."""
+        part = self.book.parts.get(run)
+        if part is None or not part.is_open or not part.is_chained:
+            return part
+        ledger = self.chain(run).ledger
+        return replace(part, spent=ledger.spent, charges=len(ledger.spends))
+
+    def parts(self) -> list[Part]:
+        """All parts, with what they have spent by now; the charges of those that are open are read for it."""
+        return [self.part(run) or part for run, part in self.book.parts.items()]
+
+    def charged(self) -> list[str]:
+        """The runs that have charges of their own in the store, whether the account knows them or not."""
+        return self._store.folders(self._charges)
 
     def check_terms(self, cap: Fraction | None, unit: str) -> None:
         """See that a release fits the account, or that the account can be opened for it; nothing is written.
@@ -99,7 +131,7 @@ class StoredAccount:
                 at=_now(),
             )  # fmt: skip
             open_book(to_bytes(opening))  # what may not stand in a store is not written to one
-            self._create(opening)
+            self._create(self._key(0), to_bytes(opening))
         self.check_terms(cap, unit)  # another may have opened it in between
 
     def hold(self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None) -> None:
@@ -116,27 +148,44 @@ class StoredAccount:
         """
         at = _now()
         self._append(lambda n, previous, nonce: Hold(
-            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of, at=at
+            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of, at=at,
+            is_chained=True,
         ))  # fmt: skip
 
     def charge(self, run: str, step: int, spend: Spend) -> None:
         """Charge a step of a run for good, before its noise is drawn.
 
         Raises:
+            AccountError: If the run is closed; nothing changes.
             BudgetExceededError: If the run does not hold enough; nothing changes.
             RunTakenError: If another process has charged this step.
         """
         self._append(lambda n, previous, nonce: Charge(
             number=n, previous=previous, nonce=nonce, run=run, step=step, mechanism=spend.kind, clique=spend.clique,
             rho=spend.rho, request=spend.digest,
-        ))  # fmt: skip
+        ), run)  # fmt: skip
 
     def close(self, run: str, manifest: str | None) -> None:
-        """End a run; what it holds and has not spent is free again."""
+        """End a run; what it holds and has not spent is free again.
+
+        Its charges are sealed first, so that what the account then counts for it can never grow. If this process dies
+        in between, the run still counts for all that it holds, and whoever closes it again goes on here.
+        """
         at = _now()
+        spent = self._seal(run) if self.book.open_part(run).is_chained else None
         self._append(lambda n, previous, nonce: Close(
-            number=n, previous=previous, nonce=nonce, run=run, manifest=manifest, at=at
+            number=n, previous=previous, nonce=nonce, run=run, manifest=manifest, at=at, spent=spent
         ))  # fmt: skip
+
+    def _seal(self, run: str) -> Spent:
+        """Have the run's charges end with a seal; what they come to."""
+        while (seal := (chain := self.chain(run)).seal) is None:
+            try:
+                self._append(lambda n, previous, nonce: Seal(number=n, previous=previous, nonce=nonce, run=run), run)
+            except AccountError:
+                if chain.seal is None:  # not that another process was faster
+                    raise
+        return Spent(rho=chain.ledger.spent, charges=len(chain.ledger.spends), seal=seal)
 
     def set_cap(self, cap: Fraction) -> None:
         """Change what all releases may spend together.
@@ -147,26 +196,25 @@ class StoredAccount:
         at = _now()
         self._append(lambda n, previous, nonce: CapChange(number=n, previous=previous, nonce=nonce, cap=cap, at=at))
 
-    def _append(self, draft: Draft) -> None:
-        """Write an entry after all others, or refuse it and write nothing.
+    def _append(self, draft: Draft, run: str | None = None) -> None:
+        """Write an entry after all others, of the account or of a run's charges, or refuse it and write nothing.
 
         A lost race re-reads and tries again. A store that repeats a request whose
         answer was lost may report our own entry as another's: its nonce tells.
         """
         nonce, pause, give_up = uuid4().hex, _PAUSE_SECONDS, time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < give_up:
-            book = self.book
-            entry = draft(book.count, book.head, nonce)
-            book.check(entry)
-            if self._create(entry):
+            sequence = self.book if run is None else self.chain(run)
+            entry = draft(sequence.count, sequence.head, nonce)
+            sequence.check(entry)
+            if self._create(self._key(entry.number, run), to_bytes(entry)):
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         raise AccountError(f"The account of {self._dataset!r} is too busy: no entry could be written; nothing changed.")
 
-    def _create(self, entry: Entry) -> bool:
-        """Whether the entry is in the account now, under its number."""
-        key, data = self._key(entry.number), to_bytes(entry)
+    def _create(self, key: str, data: bytes) -> bool:
+        """Whether the entry is in the store now, under its number."""
         if self._store.create(key, data):
             return True
         try:
@@ -178,32 +226,64 @@ class StoredAccount:
         """Read what others have written since."""
         if self._book is None:
             self._book = self._read()
-        while self._book is not None:
+        if self._book is not None:
+            self._follow(self._book)
+
+    def _follow(self, sequence: Book | Chain) -> None:
+        run = sequence.grant.run if isinstance(sequence, Chain) else None
+        while True:
             try:
-                data = self._store.get(self._key(self._book.count))
+                data = self._store.get(self._key(sequence.count, run))
             except MissingError:
                 return
-            self._post(self._book, data)
+            self._post(sequence, data)
 
     def _read(self) -> Book | None:
-        keys = self._store.keys(f"accounts/{self._dataset}")
-        if not keys:
+        keys, folders = self._store.level(self._folder)
+        if not keys and not folders:
             return None
-        first, *rest = self._read_all(keys)
+        if not keys or not set(folders) <= {_CHARGES}:
+            raise self._damaged()
+        first, *rest = self._read_all(keys, None)
         book = self._opened(first)
         for data in rest:
             self._post(book, data)
         return book
 
-    def _read_all(self, keys: list[str]) -> list[bytes]:
+    def _read_chain(self, run: str) -> Chain:
+        part = self.book.parts.get(run)
+        if part is None:
+            raise AccountError(f"Expected run {run} to have set its budget aside.")
+        if not part.is_chained:
+            raise AccountError(
+                f"Run {run} was begun by an earlier version of ppsyn, which kept its charges elsewhere. Abandon it "
+                "(`ppsyn abandon`), which frees what it has not spent, and begin a new run."
+            )
+        chain = Chain(part.grant)
+        for data in self._read_all(self._store.keys(f"{self._charges}/{run}"), run):
+            self._post(chain, data)
+        if not part.is_open and (chain.seal, chain.ledger.spent, chain.count - 1) != (
+            part.seal,
+            part.spent,
+            part.charges,
+        ):
+            raise AccountError(
+                f"The account of {self._dataset!r} is damaged: the charges of run {run} are not those that it was "
+                "closed with."
+            )
+        return chain
+
+    def _read_all(self, keys: list[str], run: str | None) -> list[bytes]:
         """The entries, of which a folder that others write to may list the later and not the earlier."""
-        last, listed = keys[-1].rsplit("/", 1)[-1].removesuffix(".json"), set(keys)
-        numbers = range(int(last) + 1 if last.isdecimal() else 0)
-        if all((key := self._key(number)) in listed or self._store.has(key) for number in numbers):
-            expected = [self._key(number) for number in numbers]
+        numbers, listed = range(_last(keys) + 1), set(keys)
+        if all((key := self._key(number, run)) in listed or self._store.has(key) for number in numbers):
+            expected = [self._key(number, run) for number in numbers]
             if listed <= set(expected):
                 return self._store.get_all(expected)
-        raise AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
+        raise self._damaged()
+
+    def _damaged(self) -> AccountError:
+        return AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
 
     def _opened(self, data: bytes) -> Book:
         try:
@@ -216,17 +296,33 @@ class StoredAccount:
             problem = f"The account of {self._dataset!r} is damaged: entry 0 is of another dataset."
         raise AccountError(problem)
 
-    def _post(self, book: Book, data: bytes) -> None:
+    def _post(self, sequence: Book | Chain, data: bytes) -> None:
+        where = f" of run {sequence.grant.run}" if isinstance(sequence, Chain) else ""
         try:
-            book.post(data)
+            sequence.post(data)
         except (AccountError, BudgetExceededError, RunTakenError) as error:
-            problem = f"The account of {self._dataset!r} is damaged at entry {book.count}: {error}"
+            problem = f"The account of {self._dataset!r} is damaged at entry {sequence.count}{where}: {error}"
         else:
             return
         raise AccountError(problem)
 
-    def _key(self, number: int) -> str:
-        return f"accounts/{self._dataset}/{number:06d}.json"
+    @property
+    def _folder(self) -> str:
+        return f"accounts/{self._dataset}"
+
+    @property
+    def _charges(self) -> str:
+        return f"{self._folder}/{_CHARGES}"
+
+    def _key(self, number: int, run: str | None = None) -> str:
+        folder = self._folder if run is None else f"{self._charges}/{run}"
+        return f"{folder}/{number:06d}.json"
+
+
+def _last(keys: Iterable[str]) -> int:
+    """The largest number of an entry; -1 if there is none. Numbers above 999999 have more digits than the others."""
+    names = (key.rsplit("/", 1)[-1].removesuffix(".json") for key in keys)
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 class RunAccount:
@@ -246,10 +342,7 @@ class RunAccount:
     @property
     def ledger(self) -> Ledger:
         """What the run holds and has spent."""
-        part = self._account.book.parts.get(self._run)
-        if part is None:
-            raise AccountError(f"Expected run {self._run} to have set its budget aside.")
-        return part.ledger
+        return self._account.chain(self._run).ledger
 
     def reserve(self, spend: Spend) -> None:
         """Charge the next step, or raise and charge nothing."""

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
-from ppsyn.dp.ledger import Ledger, Spend
-from ppsyn.errors import AccountError, CapExceededError, RunTakenError
-from schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, from_bytes, hash_of
+from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError
+from schemas.account import FIRST, CapChange, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +14,38 @@ class Part:
     """One run's part of an account.
 
     Attributes:
-        ledger: What it holds, and what it has spent of it.
-        inputs: Digest of the run's record.
+        grant: What it holds, for what, since when.
+        cap: What all releases could spend together when it was granted.
+        is_chained: Whether its charges are a chain of their own.
+        spent: What it has spent: as its close tells, or as charges between the entries of the account do.
+        charges: How many that were.
+        seal: The hash of its chain's last entry, if it is closed and has one.
         manifest: Digest of what it published, if it did.
-        quality_of: The release whose quality it measures; None if it is a release itself.
     """
 
-    run: str
-    ledger: Ledger
-    inputs: str
-    opened_at: datetime
+    grant: Grant
+    cap: Fraction
+    is_chained: bool
+    spent: Fraction = Fraction(0)
+    charges: int = 0
+    seal: str | None = None
     closed_at: datetime | None = None
     manifest: str | None = None
-    quality_of: str | None = None
+
+    @property
+    def run(self) -> str:
+        """The run."""
+        return self.grant.run
+
+    @property
+    def total(self) -> Fraction:
+        """All that it may spend."""
+        return self.grant.rho
+
+    @property
+    def quality_of(self) -> str | None:
+        """The release whose quality it measures; None if it is a release itself."""
+        return self.grant.quality_of
 
     @property
     def is_open(self) -> bool:
@@ -37,14 +55,14 @@ class Part:
     @property
     def committed(self) -> Fraction:
         """What the account has to count: all that is held, or, once closed, what was spent."""
-        return self.ledger.total if self.is_open else self.ledger.spent
+        return self.total if self.is_open else self.spent
 
 
 class Book:
     """An account as its entries tell it. An entry that breaks a rule is refused, and changes nothing.
 
     Privacy:
-        Claim C9. What is committed never passes the cap, and a run never spends
+        Claim C9. What is committed never passes the cap, and a run never counts for
         more than it holds, whatever the order in which entries arrive.
     """
 
@@ -67,10 +85,10 @@ class Book:
 
     @property
     def spent(self) -> Fraction:
-        """What all releases have spent."""
-        return sum((part.ledger.spent for part in self.parts.values()), Fraction(0))
+        """What closed runs have spent, and open ones whose charges stand between the entries of the account."""
+        return sum((part.spent for part in self.parts.values()), Fraction(0))
 
-    def check(self, entry: Entry) -> None:
+    def check(self, entry: Line) -> None:
         """See whether the entry may come next.
 
         Raises:
@@ -78,7 +96,7 @@ class Book:
         """
         self._changed(entry)
 
-    def post(self, data: bytes) -> Entry:
+    def post(self, data: bytes) -> Line:
         """Take the next entry, as stored, and return it.
 
         Raises:
@@ -89,7 +107,7 @@ class Book:
         self.head, self.count = hash_of(data), self.count + 1
         return entry
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: Line) -> None:
         part = self._changed(entry)
         if isinstance(entry, CapChange):
             self.cap = entry.cap
@@ -100,8 +118,10 @@ class Book:
             if part.manifest is not None and part.quality_of is None:
                 self.latest = part.run
 
-    def _changed(self, entry: Entry) -> Part | None:
+    def _changed(self, entry: Line) -> Part | None:
         """The part of the release that the entry is about, after it."""
+        if isinstance(entry, Grant | Seal):
+            raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to be of the account itself.")
         if entry.number != self.count or entry.previous != self.head:
             raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to follow the one before it.")
         match entry:
@@ -115,7 +135,7 @@ class Book:
             case Charge():
                 return self._charged(entry)
             case Close():
-                return replace(self._open_part(entry.run), closed_at=entry.at, manifest=entry.manifest)
+                return self._closed(entry)
 
     def _check_cap(self, entry: CapChange) -> None:
         if entry.cap < self.committed or entry.cap <= 0:
@@ -128,18 +148,34 @@ class Book:
             raise AccountError(f"Expected run {entry.run} to set its budget aside once.")
         if not 0 < entry.rho <= self.left:
             raise CapExceededError(self.opening.dataset, entry.rho, self.left, self.cap)
-        return Part(entry.run, Ledger(entry.rho), entry.inputs, entry.at, quality_of=entry.quality_of)
+        return Part(entry.grant(self.opening.dataset), self.cap, entry.is_chained)
 
     def _charged(self, entry: Charge) -> Part:
-        part = self._open_part(entry.run)
-        if entry.step < len(part.ledger.spends):
-            raise RunTakenError(entry.run)
-        if entry.step != len(part.ledger.spends):
-            raise AccountError(f"Expected step {len(part.ledger.spends)} of run {entry.run} to be charged next.")
-        spend = Spend(entry.mechanism, entry.rho, entry.request, entry.clique)
-        return replace(part, ledger=part.ledger.debit(spend))
+        """As accounts were kept once: charges of all runs between their other entries."""
+        part = self.open_part(entry.run)
+        if part.is_chained or entry.step != part.charges:
+            raise AccountError(f"Expected step {part.charges} of run {entry.run} to be charged next, in its place.")
+        if not 0 < entry.rho <= part.total - part.spent:
+            raise BudgetExceededError(entry.rho, part.total - part.spent)
+        return replace(part, spent=part.spent + entry.rho, charges=part.charges + 1)
 
-    def _open_part(self, run: str) -> Part:
+    def _closed(self, entry: Close) -> Part:
+        part, spent = self.open_part(entry.run), entry.spent
+        closed = replace(part, closed_at=entry.at, manifest=entry.manifest)
+        if part.is_chained != (spent is not None):
+            raise AccountError(f"Expected run {entry.run} to be closed with what its charges come to.")
+        if spent is None:
+            return closed
+        if not 0 <= spent.rho <= part.total or (spent.rho > 0) != (spent.charges > 0):
+            raise AccountError(f"Expected run {entry.run} to have spent no more than it held.")
+        return replace(closed, spent=spent.rho, charges=spent.charges, seal=spent.seal)
+
+    def open_part(self, run: str) -> Part:
+        """The part of a run that may go on.
+
+        Raises:
+            AccountError: If it is closed, or holds nothing.
+        """
         part = self.parts.get(run)
         if part is None:
             raise AccountError(f"Expected run {run} to have set its budget aside.")
@@ -164,7 +200,7 @@ def read_book(entries: Sequence[bytes]) -> Book:
     return book
 
 
-def _parsed(data: bytes, number: int) -> Entry:
+def _parsed(data: bytes, number: int) -> Line:
     try:
         return from_bytes(data)
     except ValueError:

@@ -15,7 +15,7 @@ from ppsyn.quality.page import render
 from ppsyn.quality.questions import cliques_of, compare_request, rows_request, shares_of
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.paid import Fault, check_chain, check_closed, check_spending, check_stored
+from ppsyn.releases.paid import Fault, check_chain, check_spending, check_stored
 from ppsyn.releases.publish import guarantee_of
 from ppsyn.releases.tables import charges_of
 from ppsyn.requests import CompareRequest, Measured, noise_scale
@@ -48,8 +48,7 @@ def check_quality(store: Store, manifest: Manifest, digest: str, key: str, accou
     _check_cost(quality, entries)
     _check_answers(store, manifest, quality, entries)
     if account is not None:
-        check_stored(account.entries(), quality.account, entries)
-        check_closed(account.entries(), quality.asked.run, hashlib.sha256(data).hexdigest())
+        check_stored(account, quality.asked.run, quality.account, entries, hashlib.sha256(data).hexdigest())
 
 
 def check_page(store: Store, key: str) -> None:

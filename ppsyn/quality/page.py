@@ -131,8 +131,8 @@ def _cost(quality: Quality) -> Markup:
             "p",
             f"Noise was added to every figure before it was published, and the dataset's account was charged first: "
             f"{_amounts(quality.guarantee)}, besides what the release itself had cost. This protects "
-            f"{quality.guarantee.unit}. Rho {amount(account.left)} of {amount(account.cap)} was left then. Entries "
-            f"{account.first} to {account.last} of the account are in the file beside this page; "
+            f"{quality.guarantee.unit}. All releases of the dataset may spend rho {amount(account.cap)} together. The "
+            f"charges are in the file beside this page; "
             f"{plural(len(quality.figures), 'figure')} and the number of rows were drawn.",
         ),
         tag("pre", tag("code", f"ppsyn audit {folder}")),

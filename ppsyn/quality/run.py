@@ -19,13 +19,12 @@ from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.page import render
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.publish import entries_from, guarantee_of, span_of
+from ppsyn.releases.publish import guarantee_of, part_of
 from ppsyn.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.runs.records import private_folder, quality_key, unit_of
 from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.sources import check_source
 from ppsyn.storage import Store, open_store, prove, try_out
-from schemas.account import from_bytes
 from schemas.quality import Quality, QualityRecord
 from schemas.release import Source
 from schemas.run import RunRef
@@ -39,7 +38,7 @@ def new_run(release: str) -> str:
 
 def unanswered(account: StoredAccount, release: Store, run: str) -> list[Part]:
     """Earlier runs about a release that hold or have spent something, and have left no figures in its folder."""
-    about = (part for part in account.book.parts.values() if part.quality_of == run and part.committed)
+    about = (part for part in account.parts() if part.quality_of == run and part.committed)
     return [part for part in about if not release.has(f"{QUALITY}/{part.run}.json")]
 
 
@@ -118,9 +117,6 @@ def _asked(
     first, second = shares_of(record.rho, record.sets)
     rows = rows_of(_answer(curator, rows_request(domain_of(table), first)))
     answer = _answer(curator, compare_request(record.sets, synthetic, scaled_to(rows), second))
-    stored = account.entries()
-    entries = entries_from(stored, ref.run)
-    begin, end = (from_bytes(data).number for data in (entries[0], entries[-1]))
     return Quality(
         asked=record,
         measured_at=datetime.now(UTC).replace(microsecond=0),
@@ -128,8 +124,8 @@ def _asked(
         rows=rows,
         sigma=answer.sigma,
         figures=figures_of(record.sets, synthetic, rows, answer),
-        account=span_of(stored[: end + 1], begin),
-        entries=tuple(data.decode() for data in entries),
+        account=part_of(account, ref.run),
+        entries=tuple(data.decode() for data in account.chain(ref.run).lines),
     )
 
 

@@ -31,7 +31,7 @@ from ppsyn.releases.layout import (
     VALIDATION,
 )
 from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation, seal_of
-from ppsyn.releases.paid import Fault, check_chain, check_closed, check_spending, check_stored
+from ppsyn.releases.paid import Fault, check_chain, check_spending, check_stored
 from ppsyn.releases.publish import file_digest, guarantee_of
 from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
@@ -41,6 +41,7 @@ from ppsyn.state import State
 from ppsyn.storage import Store
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
 from ppsyn.version import code_version
+from schemas.account import Grant
 from schemas.manifest import Manifest
 
 
@@ -81,7 +82,7 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     yield _checked("budget", lambda: _check_budget(manifest, entries))
     yield from _recomputed(store, manifest, entries)
     if account is not None:
-        yield _checked("account", lambda: _check_account(account, manifest, digest, entries))
+        yield _checked("account", lambda: check_stored(account, manifest.run, manifest.account, entries, digest))
     for key in filter(_is_about_quality, store.keys(QUALITY)):
         if key.endswith(".json"):
             yield _checked(key, lambda key=key: check_quality(store, manifest, digest, key, account))
@@ -158,7 +159,8 @@ def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
     hold = check_spending(entries, manifest.run, manifest.account, manifest.guarantee)
     if hold.rho != rho_of(manifest.privacy):
         raise Fault("The run held another budget than its configuration names.")
-    if hold.inputs != manifest.inputs or hold.quality_of is not None:
+    is_elsewhere = isinstance(hold, Grant) and hold.dataset != manifest.dataset
+    if is_elsewhere or hold.inputs != manifest.inputs or hold.quality_of is not None:
         raise Fault("The run was paid for with other inputs.")
     if manifest.guarantee != guarantee_of(manifest.guarantee.rho, manifest.privacy):
         raise Fault("The guarantee does not follow from what was spent.")
@@ -235,9 +237,3 @@ def _check_validation(store: Store, manifest: Manifest) -> None:
 def _check_report(store: Store, manifest: Manifest) -> None:
     if make_report(store, manifest) != store.get(REPORT):
         raise Fault(f"{REPORT} is not what the other files tell.")
-
-
-def _check_account(account: StoredAccount, manifest: Manifest, digest: str, entries: Sequence[bytes]) -> None:
-    """The account itself, from its first entry: that it holds these entries, and closed the run with this manifest."""
-    check_stored(account.entries(), manifest.account, entries)
-    check_closed(account.entries(), manifest.run, digest)

@@ -4,14 +4,15 @@ import hashlib
 from collections.abc import Sequence
 
 from ppsyn.discretize import domain_of
-from ppsyn.dp.ledger import Ledger, Spend
+from ppsyn.dp.chain import spend_of
+from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError, MissingError
 from ppsyn.packing import unpack
 from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
 from ppsyn.releases.tables import charges_of, unpack_entries
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
-from schemas.account import Hold, from_bytes
+from schemas.account import Grant, Hold, from_bytes
 from schemas.manifest import Manifest
 from schemas.run import RunRef
 from schemas.validation import Validation
@@ -116,10 +117,7 @@ def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:
     Raises:
         ValueError: If it set nothing aside.
     """
-    total = next(
-        (entry.rho for entry in map(from_bytes, entries) if isinstance(entry, Hold) and entry.run == run), None
-    )
+    total = next((e.rho for e in map(from_bytes, entries) if isinstance(e, Grant | Hold) and e.run == run), None)
     if total is None:
-        raise ValueError("no hold of this run")
-    spends = (Spend(c.mechanism, c.rho, c.request, c.clique) for c in charges_of(entries, run))
-    return Ledger(total, tuple(spends))
+        raise ValueError("no grant of this run")
+    return Ledger(total, tuple(map(spend_of, charges_of(entries, run))))

@@ -2,37 +2,59 @@
 
 from collections.abc import Sequence
 
+from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.audit import accounted_epsilon
+from ppsyn.dp.book import read_book
+from ppsyn.dp.chain import Chain
 from ppsyn.dp.ledger import Ledger
-from ppsyn.errors import BudgetExceededError
+from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError
 from ppsyn.releases.opened import ledger_of
-from ppsyn.releases.publish import span_of
 from ppsyn.releases.tables import charges_of
-from schemas.account import Close, Hold, from_bytes, hash_of
-from schemas.manifest import AccountSpan, Guarantee
-
-_ACCOUNTANT_SLACK = 1e-3
-"""dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+from schemas.account import Grant, Hold, from_bytes, hash_of
+from schemas.manifest import AccountPart, AccountSpan, Guarantee
 
 
 class Fault(Exception):
     """Something that does not hold."""
 
 
-def check_chain(span: AccountSpan, entries: Sequence[bytes], file: str) -> None:
-    """See that the entries are those of the span, one after the other."""
+_ACCOUNTANT_SLACK = 1e-3
+"""dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+
+
+def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file: str) -> None:
+    """See that the entries follow each other, and are those that are told."""
+    if isinstance(said, AccountSpan):
+        _check_span(said, entries, file)
+        return
+    grant = from_bytes(entries[0]) if entries else None
+    if not isinstance(grant, Grant):
+        raise Fault(f"{file} does not begin with what the run was granted.")
+    chain = Chain(grant)
+    try:
+        for data in entries[1:]:
+            chain.post(data)
+    except (AccountError, BudgetExceededError, RunTakenError) as error:
+        raise Fault(f"Entry {chain.count} of {file} does not follow the one before it: {error}") from None
+    if (chain.count, chain.head, chain.seal, chain.lines) != (said.charges, said.head, None, list(entries)):
+        raise Fault(f"{file} does not hold the entries that it names.")
+
+
+def _check_span(span: AccountSpan, entries: Sequence[bytes], file: str) -> None:
     previous = span.before
     for number, data in enumerate(entries, span.first):
         entry = from_bytes(data)
-        if entry.number != number or entry.previous != previous:
-            raise Fault(f"Entry {entry.number} of {file} does not follow the one before it.")
+        if isinstance(entry, Grant) or entry.number != number or entry.previous != previous:
+            raise Fault(f"Entry {number} of {file} does not follow the one before it.")
         previous = hash_of(data)
     if previous != span.head or span.first + len(entries) - 1 != span.last:
         raise Fault(f"{file} does not hold the entries that it names.")
 
 
-def check_spending(entries: Sequence[bytes], run: str, span: AccountSpan, told: Guarantee) -> Hold:
-    """See that a run spent what is told and no more than it held; returns its hold."""
+def check_spending(
+    entries: Sequence[bytes], run: str, said: AccountPart | AccountSpan, told: Guarantee
+) -> Grant | Hold:
+    """See that a run spent what is told and no more than it was granted; returns its grant, or its hold in format 1."""
     recorded = ledger_of(entries, run)
     ledger = Ledger(recorded.total)
     try:
@@ -40,11 +62,12 @@ def check_spending(entries: Sequence[bytes], run: str, span: AccountSpan, told: 
             ledger = ledger.debit(spend)
     except BudgetExceededError:
         raise Fault("The run has spent more than it held.") from None
-    holds = [entry for entry in map(from_bytes, entries) if isinstance(entry, Hold) and entry.run == run]
+    kind = Grant if isinstance(said, AccountPart) else Hold
+    holds = [entry for entry in map(from_bytes, entries) if isinstance(entry, kind) and entry.run == run]
     if len(holds) != 1:
         raise Fault("The run has not set its budget aside once.")
-    if not 0 <= span.left <= span.cap - ledger.total:
-        raise Fault("The account cannot have left what is told.")
+    if ledger.total > said.cap or (isinstance(said, AccountSpan) and not 0 <= said.left <= said.cap - ledger.total):
+        raise Fault("The account cannot have had, or have left, what is told.")
     if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
         raise Fault("The steps of the run are not charged one after the other.")
     if told.rho != ledger.spent:
@@ -61,16 +84,34 @@ def _check_accountant(told: Guarantee, ledger: Ledger) -> None:
         raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {told.epsilon:.6g} is told.")
 
 
-def check_stored(stored: Sequence[bytes], span: AccountSpan, entries: Sequence[bytes]) -> None:
-    """See that the account holds these entries, and stood as is told after the last of them."""
+def check_stored(
+    account: StoredAccount, run: str, said: AccountPart | AccountSpan, entries: Sequence[bytes], digest: str
+) -> None:
+    """See that the account charged the run these entries, stood as is told, and closed the run with what was published.
+
+    Args:
+        account: The account, read from its first entry.
+        run: The run.
+        said: What is told of the account.
+        entries: What is told of the charges.
+        digest: Of what was published.
+    """
+    part = account.book.parts.get(run)
+    if part is None:
+        raise Fault(f"The account does not know run {run}: it was set back, or is of another store.")
+    if isinstance(said, AccountSpan):
+        _check_stored_span(account.entries(), said, entries)
+    elif account.chain(run).lines != list(entries):
+        raise Fault("The account holds other entries than the release.")
+    elif part.cap != said.cap:
+        raise Fault("The account had another cap than the release says.")
+    if part.is_open or part.manifest != digest:
+        raise Fault("The account knows this run with another manifest.")
+
+
+def _check_stored_span(stored: Sequence[bytes], span: AccountSpan, entries: Sequence[bytes]) -> None:
     if list(stored[span.first : span.last + 1]) != list(entries):
         raise Fault("The account holds other entries than the release.")
-    if span_of(stored[: span.last + 1], span.first) != span:
+    book = read_book(stored[: span.last + 1])
+    if (book.cap, book.left) != (span.cap, span.left):
         raise Fault("The account had another cap, or another amount left, than the release says.")
-
-
-def check_closed(stored: Sequence[bytes], run: str, digest: str) -> None:
-    """See that the account closed the run with the digest of what was published."""
-    closes = [e for e in map(from_bytes, stored) if isinstance(e, Close) and e.run == run]
-    if [close.manifest for close in closes] != [digest]:
-        raise Fault("The account knows this run with another manifest.")

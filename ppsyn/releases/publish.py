@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 
 from ppsyn.checks import validate
-from ppsyn.dp.book import read_book
+from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.errors import AccountError, RunError
 from ppsyn.packing import pack
@@ -33,9 +32,9 @@ from ppsyn.runs.records import private_folder
 from ppsyn.runs.run import Run
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
-from schemas.account import Charge, Hold, from_bytes
+from schemas.account import hash_of
 from schemas.config import PrivacyConfig
-from schemas.manifest import AccountSpan, FileDigest, Guarantee, Manifest
+from schemas.manifest import AccountPart, FileDigest, Guarantee, Manifest
 from schemas.validation import Validation
 
 _CHUNK = 2**20
@@ -50,7 +49,7 @@ def synthesis_of(run: Run) -> Synthesis:
     """The finished run as a synthesis."""
     state, record = run.state, run.record
     return Synthesis(
-        record.table, record.privacy, record.method, run.part.ledger, state.measurements, state.evidence, state.rounds,
+        record.table, record.privacy, record.method, run.ledger, state.measurements, state.evidence, state.rounds,
         state.model, record.generation.seed,
     )  # fmt: skip
 
@@ -81,13 +80,11 @@ def stage_records(run: Run) -> None:
     """Write what the table was made from, the report and the manifest into the staging folder."""
     folder, record = _staging(run), run.record
     answers = run.answers()
-    entries = entries_from(run.account.entries(), run.ref.run)
-    spends = run.part.ledger.spends
-    run.releases.put(f"{folder}/{ANSWERS}", pack_answers(spends, answers, run.state.measurements))
+    lines = run.account.chain(run.ref.run).lines
+    run.releases.put(f"{folder}/{ANSWERS}", pack_answers(run.ledger.spends, answers, run.state.measurements))
     run.releases.put(f"{folder}/{MODEL}", pack(freeze(run.state, {})))
-    run.releases.put(f"{folder}/{LEDGER}", pack_entries(entries))
-    run.releases.put(f"{folder}/{LEDGER_JSON}", entries_to_json(entries))
-    first, last = from_bytes(entries[0]), from_bytes(entries[-1])
+    run.releases.put(f"{folder}/{LEDGER}", pack_entries(lines))
+    run.releases.put(f"{folder}/{LEDGER_JSON}", entries_to_json(lines))
     manifest = Manifest(
         dataset=record.dataset,
         run=record.run,
@@ -98,8 +95,8 @@ def stage_records(run: Run) -> None:
         method=record.method,
         generation=record.generation,
         rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
-        guarantee=guarantee_of(run.part.ledger.spent, record.privacy),
-        account=span_of(run.account.entries()[: last.number + 1], first.number),
+        guarantee=guarantee_of(run.ledger.spent, record.privacy),
+        account=part_of(run.account, run.ref.run),
         code=record.code,
         files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES if name != REPORT},
     )
@@ -153,12 +150,10 @@ def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
     return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
 
 
-def span_of(entries: Sequence[bytes], first: int) -> AccountSpan:
-    """The end of an account, from an entry on, and how the account stands after it."""
-    book, begin = read_book(entries), from_bytes(entries[first])
-    return AccountSpan(
-        first=first, last=book.count - 1, before=begin.previous, head=book.head, cap=book.cap, left=book.left
-    )
+def part_of(account: StoredAccount, run: str) -> AccountPart:
+    """What a release tells of its part of the account. Nothing that another run has done plays a part in it."""
+    part, chain = account.book.parts[run], account.chain(run)
+    return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=part.cap)
 
 
 def _row_count(store: Store, key: str) -> int:
@@ -174,13 +169,3 @@ def file_digest(store: Store, key: str) -> FileDigest:
             hashed.update(piece)
             size += len(piece)
     return FileDigest(sha256=hashed.hexdigest(), bytes=size)
-
-
-def entries_from(entries: Sequence[bytes], run: str) -> list[bytes]:
-    """The entries from the one that set the run's budget aside to its last charge, others' between them included."""
-    own = [
-        index
-        for index, entry in enumerate(map(from_bytes, entries))
-        if isinstance(entry, Hold | Charge) and entry.run == run
-    ]
-    return list(entries[own[0] : own[-1] + 1])

@@ -150,10 +150,11 @@ def pack_entries(entries: Sequence[bytes]) -> bytes:
 
 def _entry_row(data: bytes) -> dict[str, object]:
     entry = from_bytes(data)
-    row: dict[str, object] = {"number": entry.number, "kind": entry.kind, "hash": hash_of(data), "entry": data.decode()}
-    row |= {name: getattr(entry, name) for name in ("run", "step", "mechanism", "clique") if hasattr(entry, name)}
+    row: dict[str, object] = {"kind": entry.kind, "hash": hash_of(data), "entry": data.decode()}
+    names = ("number", "run", "step", "mechanism", "clique")
+    row |= {name: getattr(entry, name) for name in names if hasattr(entry, name)}
     if hasattr(entry, "rho"):
-        row["rho"] = float(getattr(entry, "rho"))  # noqa: B009  # of two of the kinds
+        row["rho"] = float(getattr(entry, "rho"))  # noqa: B009  # of three of the kinds
     return row
 
 
@@ -173,7 +174,8 @@ def unpack_entries(data: bytes) -> list[bytes]:
 def entries_to_json(entries: Sequence[bytes]) -> bytes:
     """Account entries as one JSON document, for whoever has no Parquet at hand."""
     parsed = [json.loads(data) for data in entries]
-    return json.dumps({"format": "ppsyn-ledger-1", "entries": parsed}, indent=2).encode() + b"\n"
+    version = 2 if parsed and parsed[0]["kind"] == "grant" else 1
+    return json.dumps({"format": f"ppsyn-ledger-{version}", "entries": parsed}, indent=2).encode() + b"\n"
 
 
 def charges_of(entries: Iterable[bytes], run: str) -> list[Charge]:

@@ -1,4 +1,4 @@
-"""The budget as a picture: what the account had, and where this release's part went."""
+"""The budget as a picture: what the account allows, and where this release's part went."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -81,17 +81,17 @@ def budget(released: Released) -> Markup:
             "Every question that was put to the private table was charged before it was answered. Amounts are rho of "
             "zero-concentrated differential privacy, which add up.",
         ),
-        tag("figure", _account_bar(account.cap, account.left, rho), _release_bar(spent, rho)),
+        tag("figure", _account_bar(account.cap, rho), _release_bar(spent, rho)),
         fold("The same in numbers", _numbers(spent, rho)),
     )
 
 
-def _account_bar(cap: Fraction, left: Fraction, rho: Fraction) -> Markup:
-    others = cap - left - rho
+def _account_bar(cap: Fraction, rho: Fraction) -> Markup:
+    """What other releases have spent is not told here: a release tells nothing of others."""
+    others = cap - rho
     parts = [
-        ("s-grey", f"other releases: {amount(others)}", others),
         ("s-blue", f"this release: {amount(rho)} ({share(rho / cap)})", rho),
-        ("s-line", f"left in the account: {amount(left)} ({share(left / cap)})", left),
+        ("s-line", f"for all other releases: {amount(others)} ({share(others / cap)})", others),
     ]
     shown = [part for part in parts if part[2] > 0]
     told = (

@@ -76,7 +76,7 @@ def audit(released: Released, report: str) -> Markup:
         ("processor", code.machine),
         ("seed of the rows", str(manifest.generation.seed)),
         ("inputs", tag("code", manifest.inputs)),
-        ("account entries", f"{manifest.account.first} to {manifest.account.last}"),
+        ("charges in the account", count(len(released.answers))),
     ]
     return section(
         "audit",

@@ -16,7 +16,7 @@ _LARGE_FACTOR = 1000
 
 def headline(released: Released) -> Markup:
     """The title, and the facts at a glance."""
-    manifest, hold = released.manifest, released.hold
+    manifest, hold = released.manifest, released.granted
     begun = "" if hold is None else f", begun on {hold.at.date().isoformat()}"
     return tag(
         "div",

@@ -12,7 +12,7 @@ from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost
 from ppsyn.synthesis import Synthesis
 from ppsyn.synthesizer import Round
-from schemas.account import Charge, Entry, Hold
+from schemas.account import Charge, Grant, Hold, Line
 from schemas.columns import ColumnSchema
 from schemas.manifest import Manifest
 from schemas.validation import Validation
@@ -27,12 +27,12 @@ class Released:
 
     Attributes:
         manifest: When it was published, and the digest of the report, are not told: they come after it.
-        entries: Of the account, from the run's hold to its last charge.
+        entries: Of the account: what the run was granted, and its charges.
         answers: To the charges of the run, in order.
     """
 
     manifest: Manifest
-    entries: tuple[Entry, ...]
+    entries: tuple[Line, ...]
     answers: tuple[Answer, ...]
     synthesis: Synthesis
     validation: Validation
@@ -48,9 +48,9 @@ class Released:
         return self.synthesis.model.total
 
     @property
-    def hold(self) -> Hold | None:
+    def granted(self) -> Grant | Hold | None:
         """The entry that set the run's budget aside."""
-        return next((e for e in self.entries if isinstance(e, Hold) and e.run == self.manifest.run), None)
+        return next((e for e in self.entries if isinstance(e, Grant | Hold) and e.run == self.manifest.run), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

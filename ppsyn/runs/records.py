@@ -164,7 +164,8 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     """What the account has left, and its cap; of one that is not open yet, what the release file says.
 
     Raises:
-        AccountError: If there is neither account nor cap, or the account has another cap or unit than the release.
+        AccountError: If there is neither account nor cap, the account has another cap or unit than the release, or it
+            does not know all that lies beside it.
     """
     place, cap = config.stores.root, _cap(config)
     if not place.is_local or Path(place.url).is_dir():
@@ -235,8 +236,8 @@ def snapshot(ref: RunRef) -> None:
     record = read_record(root, ref.run)
     if is_ingested(private, folder):
         return
-    part = StoredAccount(root, ref.dataset).book.parts.get(ref.run)
-    if part is not None and part.ledger.spends:
+    part = StoredAccount(root, ref.dataset).part(ref.run)
+    if part is not None and part.charges:
         raise RunError(
             f"The encoded table of run {ref.run} is gone from {private.place.url}; it cannot be made again, because "
             "answers were drawn from it. Start a new run, and abandon this one to free what it holds."

@@ -9,7 +9,7 @@ from uuid import uuid4
 from ppsyn.dp.account import RunAccount, StoredAccount
 from ppsyn.dp.book import Part
 from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import Spend
+from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
 from ppsyn.marginals.held import open_counter
 from ppsyn.marginals.spread import Spread, Work
@@ -62,6 +62,11 @@ class Run:
             raise RunError(f"Run {self.ref.run} has set no budget aside.")
         return part
 
+    @property
+    def ledger(self) -> Ledger:
+        """What the run holds and was charged."""
+        return self.account.chain(self.ref.run).ledger
+
     def answers(self) -> list[Answer]:
         """All answers so far, lost ones included."""
         return [self._settled(step) for step in range(self.step)]
@@ -97,7 +102,7 @@ class Run:
 
     def checkpoint(self) -> None:
         """Keep the state for whoever resumes; between rounds only."""
-        self._checkpoints.save(self.step, self.state, _history(self.part.ledger.spends[: self.step]))
+        self._checkpoints.save(self.step, self.state, _history(self.ledger.spends[: self.step]))
 
     @cached_property
     def _curator(self) -> TableCurator:
@@ -107,7 +112,7 @@ class Run:
         return TableCurator(counter, RunAccount(self.account, self.ref.run, lambda: self.step), self.plan.sensitivity)
 
     def _restore(self) -> None:
-        spends = self.part.ledger.spends
+        spends = self.ledger.spends
         if self._answers.count() > len(spends):
             raise RunError(
                 f"Run {self.ref.run} has answers that its account does not know: the account was set back. "

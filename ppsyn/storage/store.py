@@ -120,11 +120,16 @@ class Store:
             pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
             return sorted(meta["path"].removeprefix(self._prefix) for page in pages for meta in page)
 
-    def folders(self, prefix: str = "") -> list[str]:
-        """The names of the folders right below a folder, sorted."""
+    def level(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        """The keys right below a folder, and the names of the folders there, sorted; not what these hold."""
         with self._told("list", prefix):
             found = obstore.list_with_delimiter(self._backend, (self._prefix + prefix).rstrip("/") or None)
-            return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+            keys = sorted(meta["path"].removeprefix(self._prefix) for meta in found["objects"])
+            return keys, sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+
+    def folders(self, prefix: str = "") -> list[str]:
+        """The names of the folders right below a folder, sorted."""
+        return self.level(prefix)[1]
 
     def delete(self, prefix: str) -> None:
         """Remove all that is below a folder, with what killed writers left there."""

@@ -39,8 +39,8 @@ def assert_nothing_was_drawn_twice(story: Story) -> None:
 def assert_the_budget_is_spent_exactly(story: Story) -> None:
     before, after = story.at_death, story.after
     assert after.part is not None
-    assert after.spent == after.part.ledger.total == BUDGET
-    assert before.part is None or after.part.ledger.spends[: len(before.steps)] == before.part.ledger.spends
+    assert after.spent == after.part.total == BUDGET
+    assert before.ledger is None or after.ledger.spends[: len(before.steps)] == before.ledger.spends
     assert after.kept == after.steps
     assert after.lost == story.orphans
     assert len(after.lost) <= 1

@@ -75,7 +75,7 @@ def account_of(store: Path) -> StoredAccount:
 
 
 def parts_of(store: Path) -> list[Part]:
-    return [part for part in account_of(store).book.parts.values() if part.quality_of is not None]
+    return [part for part in account_of(store).parts() if part.quality_of is not None]
 
 
 def problems(folder: Path, account: StoredAccount | None = None) -> dict[str, str]:
@@ -209,7 +209,7 @@ def test_two_at_once_are_both_paid_for(store: Path) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(one, range(2)))
-    assert [len(part.ledger.spends) for part in parts_of(store)] == [2, 2]
+    assert [part.charges for part in parts_of(store)] == [2, 2]
     assert len({part.run for part in parts_of(store)}) == 2
     assert problems(folder_of(store), account_of(store)) == {}
 
@@ -329,7 +329,7 @@ def test_a_table_with_a_value_that_is_refused_gives_back_what_was_held(tmp_path:
     refused(tmp_path / "store", result, Exit.MISTAKE, "'age'")
     assert "999" not in result.stderr
     (part,) = parts_of(tmp_path / "store")
-    assert (part.is_open, part.ledger.spends) == (False, ())
+    assert (part.is_open, part.charges) == (False, 0)
 
 
 # What a forger changes
@@ -364,7 +364,9 @@ FORGERIES = {
     "fewer marginals": changed("asked.sets.0.marginals", lambda value: value[:-1]),
     "an entry less": changed("entries", lambda value: value[:-1]),
     "a changed entry": changed("entries.1", lambda value: value.replace('"step":0', '"step":1')),
-    "more left": changed("account.left", lambda _: "1000"),
+    "a cap below what it cost": changed("account.cap", lambda _: "1/1000"),
+    "fewer charges told": changed("account.charges", lambda value: value - 1),
+    "another grant": changed("entries.0", lambda value: value.replace('"rho":"', '"rho":"1')),
     "another name": changed("asked.run", lambda value: value[:-1] + "z"),
     "a field more": lambda document: document.update(note="trust me"),
 }
@@ -440,15 +442,15 @@ def test_killed_between_charge_and_answer_it_stays_charged_and_is_paid_for_anew(
     command = ("quality", str(folder), "--store", stage.root.url, "--rho", "0.01")
     died = stage.start(*command, point="measure", nth=nth).wait()
     account = StoredAccount(open_store(stage.root), DATASET)
-    (dead,) = [part for part in account.book.parts.values() if part.quality_of == run]
-    assert (died.code, dead.is_open, len(dead.ledger.spends)) == (-signal.SIGKILL, True, spends)
+    (dead,) = [part for part in account.parts() if part.quality_of == run]
+    assert (died.code, dead.is_open, dead.charges) == (-signal.SIGKILL, True, spends)
     assert not (folder / "quality").exists()
     again = stage.start(*command).wait()
     assert again.code == 0, again.stderr
-    assert f"Run {dead.run} was charged rho {float(dead.ledger.spent):.6g}" in again.stderr
-    parts = [part for part in account.book.parts.values() if part.quality_of == run]
+    assert f"Run {dead.run} was charged rho {float(dead.spent):.6g}" in again.stderr
+    parts = [part for part in account.parts() if part.quality_of == run]
     assert [part.is_open for part in parts] == [True, False]
-    assert parts[1].ledger.spent == Fraction(0.01)
+    assert parts[1].spent == Fraction(0.01)
     assert stage.start("abandon", dead.run, "--yes", "--store", stage.root.url).wait().code == 0
     assert account.book.committed == account.book.spent
     assert not list(Path(stage.root.url).glob("runs/*/private"))

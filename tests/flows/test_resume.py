@@ -51,7 +51,7 @@ def finishes(stage: Stage, file: Path | str, run: str) -> bool:
     ended = stage.start("release", str(file), "--resume", run).wait()
     charged = [draw.charged for draw in stage.draws()]
     after = look(stage.root, run)
-    is_whole = after.part is not None and after.spent == after.part.ledger.total
+    is_whole = after.part is not None and after.spent == after.part.total
     return ended.code == 0 and is_whole and len(charged) == len(set(charged)) and stage.findings(run) == ()
 
 

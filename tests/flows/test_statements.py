@@ -51,12 +51,16 @@ def test_the_statement_tells_all_releases_and_how_they_stand(release: Published)
 
 
 def test_cap_spent_held_and_left_add_up_exactly(release: Published) -> None:
-    found, book = statement(release.root, "people").as_json(), release.account.book
+    found, account = statement(release.root, "people").as_json(), release.account
     cap, spent, held, left = (amount(found[name]) for name in ("cap", "spent", "held", "left"))
-    assert (cap, spent, left) == (book.cap, book.spent, book.left)
+    ledgers = [account.chain(run).ledger for run in (ABANDONED, RUN, OPEN)]
+    assert (cap, left) == (account.book.cap, account.book.left)
+    assert spent == sum((ledger.spent for ledger in ledgers), Fraction(0))
     assert cap == spent + held + left
-    assert held == book.parts[OPEN].ledger.left
+    assert held == ledgers[-1].left
     assert isinstance(found["releases"], list)
+    assert [amount(part["held"]) for part in found["releases"]] == [0, 0, held]
+    assert [part["spends"] for part in found["releases"]] == [len(ledger.spends) for ledger in ledgers]
     assert sum((amount(part["spent"]) for part in found["releases"]), Fraction(0)) == spent
 
 
@@ -162,12 +166,12 @@ def test_a_cap_of_an_account_without_delta_cannot_be_an_epsilon(tmp_path: Path) 
 
 def test_giving_a_run_up_frees_what_it_holds_and_removes_its_table(store: Store) -> None:
     before = statement(store, "people").book
-    part, left = before.parts[OPEN], before.left
+    ledger, left = StoredAccount(store, "people").chain(OPEN).ledger, before.left
     told = give_up(store, store, OPEN)
     after = statement(store, "people").book
-    assert f"{float(part.ledger.left):.6g} is free" in told
-    assert f"{float(part.ledger.spent):.6g} stays spent" in told
-    assert after.left == left + part.ledger.left
+    assert f"{float(ledger.left):.6g} is free" in told
+    assert f"{float(ledger.spent):.6g} stays spent" in told
+    assert after.left == left + ledger.left
     assert state_of(after.parts[OPEN]) == "abandoned"
     assert store.keys(private_folder(OPEN)) == []
 

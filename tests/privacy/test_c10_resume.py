@@ -197,8 +197,8 @@ def test_c10_the_end_of_a_run_that_died_is_bit_for_bit_what_its_stored_answers_i
     run = last_life(ref, lives, deaths)
     state, asked = replay(plan_of(run.record), stored(ref, run.step))
     assert bits(run.state) == bits(state)
-    assert [spend.digest for spend in run.part.ledger.spends] == [request.digest() for request in asked]
-    assert run.part.ledger.spent == run.part.ledger.total == run.plan.rho
+    assert [spend.digest for spend in run.ledger.spends] == [request.digest() for request in asked]
+    assert run.ledger.spent == run.ledger.total == run.plan.rho
 
 
 @given(deaths=st.lists(st.integers(1, 60), min_size=1, max_size=6), seed=seeds)
@@ -216,7 +216,7 @@ def test_c10_exactly_the_charged_steps_without_an_answer_are_lost_and_they_stay_
     assert run is not None
     found = stored(ref, run.step)
     assert {step for step, answer in enumerate(found) if isinstance(answer, Lost)} == orphans
-    assert len(run.part.ledger.spends) == len(found) == run.step
+    assert len(run.ledger.spends) == len(found) == run.step
 
 
 @given(steps=st.integers(0, 13), seed=seeds)
@@ -307,13 +307,13 @@ def test_c10_a_process_that_was_overtaken_before_its_first_question_charges_noth
         slow.ask()
     assert [charge.step for charge in lives.charged] == [0, 1]
     go_on(quick)
-    assert quick.part.ledger.spent == quick.plan.rho
+    assert quick.ledger.spent == quick.plan.rho
 
 
 def test_c10_a_run_whose_account_was_set_back_is_refused(begun: Begun, tmp_path: Path) -> None:
     ref = begun.copied(Place(url=str(tmp_path)))
     go_on(Run(ref), 3)
-    sorted((tmp_path / "accounts" / ref.dataset).iterdir())[-1].unlink()
+    sorted((tmp_path / "accounts" / ref.dataset / "charges" / RUN).iterdir())[-1].unlink()
     with pytest.raises(RunError, match="the account was set back"):
         Run(ref)
 

@@ -20,6 +20,7 @@ from accounts import (
     RacedStore,
     ToldStore,
     Writer,
+    charge_key,
     contents,
     cost,
     join,
@@ -44,7 +45,7 @@ from privacy.neighbours import encoded
 from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Domain
 from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Book
+from ppsyn.dp.book import Book, Part
 from ppsyn.dp.curator import TableCurator
 from ppsyn.errors import AccountError, CapExceededError, RunTakenError, StoreError
 from ppsyn.marginals import TableCounter
@@ -80,6 +81,8 @@ def entries_in(place: Place) -> list[bytes]:
 
 
 class HandlesMachine(AccountMachine):
+    are_apart = True
+
     def open(self, cap: Fraction) -> None:
         self.store = open_store(new_memory())
         self.handles = [open_account(self.store, cap) for _ in range(3)]
@@ -88,13 +91,16 @@ class HandlesMachine(AccountMachine):
     def seen(self) -> Book:
         return StoredAccount(self.store, DATASET).book
 
+    def parts(self) -> list[Part]:
+        return StoredAccount(self.store, DATASET).parts()
+
     @rule(turn=st.integers(0, 2))
     def take_turns(self, turn: int) -> None:
         self.turn = turn
 
     @rule(turn=st.integers(0, 2))
     def look(self, turn: int) -> None:
-        self.check(self.handles[turn].book)
+        self.check(self.handles[turn].book, self.handles[turn].parts())
 
     def attempt(self, entry: Entry, refusal: type[Exception] | None) -> None:
         before = contents(self.store)
@@ -105,13 +111,17 @@ class HandlesMachine(AccountMachine):
             assert contents(self.store) == before
             return
         write(self.handles[self.turn], entry)
-        after = contents(self.store)
-        assert after.keys() - before.keys() == {key_of(entry.number)}
+        after, written = contents(self.store), {key_of(entry.number)}
+        if isinstance(entry, Charge):
+            written = {charge_key(entry.run, entry.step)}
+        if isinstance(entry, Close):
+            written |= {charge_key(entry.run, len(self.rules.shares[entry.run].spends))}
+        assert after.keys() - before.keys() == written
         assert {key: after[key] for key in before} == before
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            assert replay(self.handles[0].entries()) == self.rules
+            assert replay(self.store) == self.rules
 
 
 def write(account: StoredAccount, entry: Entry) -> None:
@@ -147,10 +157,8 @@ def overtaken(kind: type[RacedStore], *rivals: Callable[[StoredAccount], None]) 
 def test_c9_a_writer_that_others_overtake_takes_a_number_after_theirs(count: int) -> None:
     rivals = [lambda account, run=f"s{number}": account.hold(run, GRAIN, DIGEST) for number in range(count)]
     account, store = overtaken(RacedStore, *rivals)
-    account.charge("r", 0, cost(GRAIN))
-    entries = entries_in(store.place)
-    assert list(replay(entries).shares) == ["r", *(f"s{number}" for number in range(count))]
-    assert isinstance(from_bytes(entries[-1]), Charge)
+    account.hold("t", GRAIN, DIGEST)
+    assert list(replay(store).shares) == ["r", *(f"s{number}" for number in range(count)), "t"]
 
 
 def test_c9_a_hold_that_was_overtaken_and_no_longer_fits_is_refused() -> None:
@@ -158,27 +166,73 @@ def test_c9_a_hold_that_was_overtaken_and_no_longer_fits_is_refused() -> None:
     with pytest.raises(CapExceededError) as caught:
         account.hold("t", Fraction(1, 3), DIGEST)
     assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 6))
-    assert list(replay(entries_in(store.place)).shares) == ["r", "s"]
+    assert list(replay(store).shares) == ["r", "s"]
 
 
 def test_c9_a_charge_that_was_overtaken_by_one_of_the_same_step_is_refused() -> None:
     account, store = overtaken(RacedStore, lambda rival: rival.charge("r", 0, cost(GRAIN)))
     with pytest.raises(RunTakenError):
         account.charge("r", 0, cost(GRAIN))
-    assert replay(entries_in(store.place)).spent == GRAIN
+    assert replay(store).spent == GRAIN
 
 
 def test_c9_a_charge_that_was_overtaken_by_the_close_of_its_run_is_refused() -> None:
     account, store = overtaken(RacedStore, lambda rival: rival.close("r", None))
     with pytest.raises(AccountError):
         account.charge("r", 0, cost(GRAIN))
-    assert replay(entries_in(store.place)).spent == 0
+    assert replay(store).spent == 0
 
 
 def test_c9_a_store_that_overwrites_would_lose_an_entry_and_the_tests_would_tell() -> None:
     account, store = overtaken(OverwritingStore, lambda rival: rival.hold("s", GRAIN, DIGEST))
+    account.hold("t", GRAIN, DIGEST)
+    assert list(replay(store).shares) == ["r", "t"]
+
+
+def test_c9_a_store_that_overwrites_would_lose_a_charge_and_the_tests_would_tell() -> None:
+    account, store = overtaken(OverwritingStore, lambda rival: rival.charge("r", 0, cost(2 * GRAIN)))
     account.charge("r", 0, cost(GRAIN))
-    assert list(replay(entries_in(store.place)).shares) == ["r"]
+    assert replay(store).spent == GRAIN
+
+
+# A run that is closed was sealed before
+
+
+def test_c9_a_charge_that_comes_between_the_reading_and_the_seal_is_counted() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.charge("r", 0, cost(GRAIN)))
+    account.close("r", None)
+    assert (replay(store).spent, account.book.committed) == (GRAIN, GRAIN)
+
+
+@pytest.mark.parametrize("lie", ["raises", "down"])
+@pytest.mark.parametrize("written", [0, 1])
+def test_c9_a_close_that_breaks_off_anywhere_keeps_all_that_is_held_and_lets_nothing_be_charged_after_its_seal(
+    lie: str, written: int
+) -> None:
+    store = open_store(new_memory())
+    open_account(store).hold("r", Fraction(1, 2), DIGEST)
+    slow = RunAccount(StoredAccount(store, DATASET), "r")
+    slow.reserve(cost(GRAIN))
+    lying = reopened(LyingStore, store)
+    lying.lies = ("",) * written + (lie,)
+    with pytest.raises(StoreError):
+        StoredAccount(lying, DATASET).close("r", None)
+    is_sealed, is_closed = bool(written) or lie == "raises", bool(written) and lie == "raises"
+    assert StoredAccount(store, DATASET).book.committed == (GRAIN if is_closed else Fraction(1, 2))
+    if is_sealed:
+        with pytest.raises(AccountError, match="closed"):
+            slow.reserve(cost(GRAIN))
+    if not is_closed:
+        StoredAccount(store, DATASET).close("r", None)
+    assert (replay(store).committed, replay(store).spent) == (GRAIN, GRAIN)
+
+
+def test_c9_of_two_who_close_a_run_at_once_one_does_and_both_count_the_same() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.close("r", None))
+    with pytest.raises(AccountError, match="closed"):
+        account.close("r", DIGEST)
+    assert replay(store).committed == 0
+    assert StoredAccount(store, DATASET).book.parts["r"].manifest is None
 
 
 # Runs are not shared
@@ -196,7 +250,7 @@ def test_c9_of_all_who_go_on_with_a_run_one_charges_each_step_and_who_was_late_i
         else:
             with pytest.raises(RunTakenError):
                 accounts[turn].reserve(cost(GRAIN))
-    assert replay(entries_in(store.place)).shares["r"].spends == [GRAIN] * turns.count(turns[0])
+    assert replay(store).shares["r"].spends == [GRAIN] * turns.count(turns[0])
 
 
 # The charge comes before the noise
@@ -217,7 +271,7 @@ def test_c9_the_charge_is_in_the_store_before_the_draw(
 ) -> None:
     watched = watch_draws(monkeypatch)
     guarded(store, watched.events.append).answer(request_made)
-    assert watched.events == [key_of(2), "draw"]
+    assert watched.events == [charge_key("r", 0), "draw"]
 
 
 @both_kinds
@@ -227,7 +281,7 @@ def test_c9_the_store_holds_the_charge_of_this_request_at_the_moment_of_the_draw
     found: list[Entry] = []
 
     def look(count: int) -> Ints:
-        found.append(from_bytes(open_store(store.place).get(key_of(2))))
+        found.append(from_bytes(open_store(store.place).get(charge_key("r", 0))))
         return np.zeros(count, np.int64)
 
     watch_draws(monkeypatch, Watched(counts=look, choice=lambda count: int(look(count)[0])))
@@ -249,7 +303,7 @@ def test_c9_a_charge_that_the_store_does_not_confirm_is_never_drawn_for(
     with pytest.raises(StoreError):
         curator.answer(request_made)
     assert watched.events == []
-    assert replay(entries_in(store.place)).spent == charges * request_made.rho
+    assert replay(store).spent == charges * request_made.rho
 
 
 @both_kinds
@@ -262,7 +316,7 @@ def test_c9_a_charge_whose_answer_was_lost_is_drawn_for_once_and_charged_once(
     lying.lies = ("exists",)
     curator.answer(request_made)
     assert watched.events == ["draw"]
-    assert replay(entries_in(store.place)).spent == request_made.rho
+    assert replay(store).spent == request_made.rho
 
 
 @both_kinds
@@ -297,10 +351,9 @@ def test_c9_many_processes_lose_and_share_no_entry_and_together_hold_exactly_wha
     writer, spends = Writer.of(shared), [each / STEPS] * STEPS
     jobs = [start(spend_and_hold, writer, run, spends, [asked] * 5, tmp_path / run) for run in RUNS]
     assert join(jobs) == [0] * len(RUNS)
-    entries = entries_in(shared)
-    rules = replay(entries)
+    rules = replay(open_store(shared))
     assert sum(int((tmp_path / run).read_text(encoding="utf-8")) for run in RUNS) == 3
-    assert len(entries) == 1 + len(RUNS) + len(RUNS) * STEPS + 3
+    assert len(entries_in(shared)) == 1 + len(RUNS) + 3
     assert {run: len(rules.shares[run].spends) for run in RUNS} == dict.fromkeys(RUNS, STEPS)
     assert (rules.committed, rules.left, rules.spent) == (1, 0, len(RUNS) * each)
 
@@ -321,7 +374,7 @@ def test_c9_processes_killed_at_any_moment_leave_a_sound_account_with_every_char
         killed += 1
         running[run] = job(run, GRAIN, 10_000, logs[run])
     assert {kill(process) for process in running.values()} <= {-9, 0}
-    shares = replay(entries_in(shared)).shares
+    shares = replay(open_store(shared)).shares
     reported = {run: [int(step) for step in log.read_text(encoding="utf-8").split()] for run, log in logs.items()}
     for run, steps in reported.items():
         assert steps == sorted(set(steps))
@@ -337,7 +390,7 @@ def test_c9_of_processes_that_go_on_with_one_run_each_step_is_charged_by_one(sha
     assert join(jobs) == [0] * 4
     told = Counter(step for log in logs for step in log.read_text(encoding="utf-8").split())
     assert set(told.values()) == {1}
-    assert len(replay(entries_in(shared)).shares[RUNS[0]].spends) == len(told) >= STEPS
+    assert len(replay(open_store(shared)).shares[RUNS[0]].spends) == len(told) >= STEPS
 
 
 # Several machines
@@ -368,5 +421,5 @@ def check_two_machines(one: Place, two: Place, folder: Path) -> None:
     assert sum(int((folder / run).read_text(encoding="utf-8")) for run in writers) == 1
     entries = entries_in(one)
     assert entries == entries_in(two)
-    assert len(entries) == 1 + len(RUNS) + 4 * 12 + 1
-    assert replay(entries).spent == 4 * 12 * rho
+    assert len(entries) == 1 + len(RUNS) + 1
+    assert replay(open_store(one)).spent == replay(open_store(two)).spent == 4 * 12 * rho

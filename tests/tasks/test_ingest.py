@@ -68,8 +68,8 @@ def test_the_source_of_a_run_that_has_begun_is_not_looked_at(
 def test_opening_the_account_sets_the_whole_budget_aside(config: ReleaseConfig, ref: RunRef) -> None:
     open_account.fn(ref, config, SCHEMA)
     part = StoredAccount(open_store(ref.root), DATASET).book.parts[RUN]
-    assert part.ledger.total == rho_of(config.privacy)
-    assert part.ledger.spent == 0
+    assert part.total == rho_of(config.privacy)
+    assert part.spent == 0
 
 
 def test_opening_the_account_again_sets_nothing_more_aside(config: ReleaseConfig, ref: RunRef) -> None:

@@ -1,5 +1,6 @@
 """An account in a store: a folder, a bucket and memory."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -13,6 +14,7 @@ from accounts import (
     UNIT,
     LyingStore,
     Pen,
+    charge_key,
     contents,
     cost,
     key_of,
@@ -28,6 +30,7 @@ from accounts import (
 from ppsyn.dp import account as module
 from ppsyn.dp.account import RunAccount, StoredAccount, datasets
 from ppsyn.dp.book import Book
+from ppsyn.dp.chain import Chain
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, PPSynError, RunTakenError, StoreError
 from ppsyn.storage import Store, open_store
 from schemas.account import Charge, Close, Entry, Hold, from_bytes, hash_of, to_bytes
@@ -156,8 +159,9 @@ def test_another_handle_sees_all_that_was_written(store: Store) -> None:
     account.close("r", None)
     account.set_cap(Fraction(3))
     for book in (account.book, witness.book, another(store).book):
-        assert (book.count, book.cap, book.committed, book.spent) == (5, 3, Fraction(1, 3), Fraction(1, 3))
-        assert book.parts["r"].ledger.spends == (cost(Fraction(1, 3)),)
+        assert (book.count, book.cap, book.committed, book.spent) == (4, 3, Fraction(1, 3), Fraction(1, 3))
+    for handle in (account, witness, another(store)):
+        assert handle.chain("r").ledger.spends == (cost(Fraction(1, 3)),)
 
 
 def test_the_entries_are_the_objects_as_stored_and_follow_each_other(store: Store) -> None:
@@ -165,9 +169,11 @@ def test_the_entries_are_the_objects_as_stored_and_follow_each_other(store: Stor
     account.hold("r", HALF, DIGEST)
     account.charge("r", 0, cost(Fraction(1, 3)))
     account.close("r", DIGEST)
-    assert account.entries() == [store.get(key_of(number)) for number in range(4)]
-    assert list(contents(store)) == [key_of(number) for number in range(4)]
-    assert replay(account.entries()).spent == Fraction(1, 3)
+    assert account.entries() == [store.get(key_of(number)) for number in range(3)]
+    assert account.chain("r").lines[1:] == [store.get(charge_key("r", 0))]
+    keys = [*(key_of(number) for number in range(3)), *(charge_key("r", number) for number in range(2))]
+    assert list(contents(store)) == keys
+    assert replay(store).spent == Fraction(1, 3)
 
 
 def test_a_hold_above_what_is_left_is_refused_with_the_numbers(store: Store) -> None:
@@ -238,7 +244,7 @@ OPERATIONS: dict[str, Callable[[StoredAccount], object]] = {
     "entries": lambda account: account.entries(),
     "open": lambda account: account.open(None, 1e-9, UNIT),
     "hold": lambda account: account.hold("new", GRAIN, DIGEST),
-    "charge": lambda account: account.charge("r", 1, cost(GRAIN)),
+    "charge": lambda account: account.charge("r", 2, cost(GRAIN)),
     "close": lambda account: account.close("r", None),
     "set_cap": lambda account: account.set_cap(Fraction(100)),
     "go on with a run": lambda account: RunAccount(account, "r"),
@@ -246,12 +252,15 @@ OPERATIONS: dict[str, Callable[[StoredAccount], object]] = {
 
 
 def sound(store: Store, dataset: str = DATASET) -> StoredAccount:
-    """An account of six entries, in which run `r` has charged a step."""
+    """An account of six entries, in which run `r` has charged two steps, and `s` one before it was closed."""
     account = open_account(store, dataset=dataset)
     account.hold("r", HALF, DIGEST)
-    account.charge("r", 0, cost(Fraction(1, 4)))
     account.hold("s", Fraction(1, 4), DIGEST)
+    account.charge("r", 0, cost(Fraction(1, 4)))
+    account.charge("s", 0, cost(Fraction(1, 8)))
+    account.charge("r", 1, cost(Fraction(1, 8)))
     account.close("s", None)
+    account.set_cap(Fraction(3, 2))
     account.set_cap(Fraction(2))
     return account
 
@@ -327,8 +336,12 @@ DAMAGES: dict[str, Callable[[Store], None]] = {
     "a run spends more than it holds": forge(lambda pen, _: pen.charge("r", 1, HALF)),
     "a run that holds nothing spends": forge(lambda pen, _: pen.charge("x", 0, GRAIN)),
     "a closed run spends": forge(lambda pen, _: pen.charge("s", 0, GRAIN)),
-    "a step is charged twice": forge(lambda pen, _: pen.charge("r", 0, GRAIN)),
-    "a step is left out": forge(lambda pen, _: pen.charge("r", 5, GRAIN)),
+    "a run is charged elsewhere than in its chain": forge(lambda pen, _: pen.charge("r", 2, GRAIN)),
+    "a run is sealed elsewhere than in its chain": forge(lambda pen, _: pen.seal("r")),
+    "a run is closed without what it spent": forge(lambda pen, _: pen.close("r")),
+    "a run is closed with more than it held": forge(lambda pen, _: pen.close("r", spent=HALF + GRAIN)),
+    "a run is closed with less than nothing": forge(lambda pen, _: pen.close("r", spent=-GRAIN)),
+    "a run is closed twice": forge(lambda pen, _: pen.close("s", spent=GRAIN)),
     "a run holds twice": forge(lambda pen, _: pen.hold("r", GRAIN)),
     "it is opened twice": forge(again),
     "the cap is below what is spent": forge(lambda pen, _: pen.cap(GRAIN)),
@@ -348,6 +361,123 @@ def test_a_damaged_account_is_refused_by_every_operation_however_often_it_is_tri
     for _ in range(3):
         problem = refused_without_a_trace(memory, lambda: operation(account), AccountError)
         assert DATASET in str(problem)
+
+
+CHARGING: dict[str, Callable[[StoredAccount], object]] = {
+    **{name: OPERATIONS[name] for name in ("charge", "close", "go on with a run")},
+    "chain": lambda account: account.chain("r"),
+    "parts": lambda account: account.parts(),
+}
+
+
+def swap_charges(store: Store) -> None:
+    first, second = store.get(charge_key("r", 0)), store.get(charge_key("r", 1))
+    store.put(charge_key("r", 0), second)
+    store.put(charge_key("r", 1), first)
+
+
+def forge_charge(make: Callable[[Pen], Entry]) -> Callable[[Store], None]:
+    """Write an entry that follows the last charge of `r`, with its digest, and breaks a rule."""
+
+    def damage(store: Store) -> None:
+        pen = Pen.at(another(store).chain("r"))
+        store.put(charge_key("r", pen.number), to_bytes(make(pen)))
+
+    return damage
+
+
+def copy_charge(run: str, step: int, to: int) -> Callable[[Store], None]:
+    return lambda store: store.put(charge_key("r", to), store.get(charge_key(run, step)))
+
+
+def granted_otherwise(store: Store) -> None:
+    """The same charges, of a run that was granted something else."""
+    other = open_store(new_memory())
+    account = open_account(other)
+    account.hold("r", HALF - GRAIN, DIGEST)
+    account.charge("r", 0, cost(Fraction(1, 4)))
+    account.charge("r", 1, cost(Fraction(1, 8)))
+    for step in range(2):
+        store.put(charge_key("r", step), other.get(charge_key("r", step)))
+
+
+DAMAGED_CHARGES: dict[str, Callable[[Store], None]] = {
+    "the first charge is gone": lambda store: remove(store, charge_key("r", 0)),
+    "two charges are swapped": swap_charges,
+    "a charge is empty": put(charge_key("r", 1), b""),
+    "a charge is cut": lambda store: store.put(charge_key("r", 1), store.get(charge_key("r", 1))[:-20]),
+    "a charge of another run": copy_charge("s", 0, 2),
+    "a charge of another run stands first": copy_charge("s", 0, 0),
+    "the seal of another run": copy_charge("s", 1, 2),
+    "a charge is there twice": copy_charge("r", 1, 2),
+    "a number is left out": copy_charge("r", 1, 3),
+    "a file does not belong": put("accounts/adult/charges/r/notes.txt", b"hello"),
+    "a folder does not belong": put("accounts/adult/charges/r/old/000000.json", b"{}"),
+    "charges of another grant": granted_otherwise,
+    "a run spends more than it holds": forge_charge(lambda pen: pen.charge("r", 2, Fraction(1, 8) + GRAIN)),
+    "a run spends nothing": forge_charge(lambda pen: pen.charge("r", 2, Fraction(0))),
+    "a step is charged twice": forge_charge(lambda pen: pen.charge("r", 1, GRAIN)),
+    "a step is left out": forge_charge(lambda pen: pen.charge("r", 3, GRAIN)),
+    "a number is not the step's": forge_charge(lambda pen: pen.charge("r", 2, GRAIN).model_copy(update={"number": 3})),
+    "it follows another charge": forge_charge(lambda pen: Pen(2, DIGEST).charge("r", 2, GRAIN)),
+    "a charge is for another run": forge_charge(lambda pen: pen.charge("s", 2, GRAIN)),
+    "a hold stands among charges": forge_charge(lambda pen: pen.hold("r", GRAIN)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_CHARGES.values(), ids=DAMAGED_CHARGES)
+@pytest.mark.parametrize("operation", CHARGING.values(), ids=CHARGING)
+def test_damaged_charges_are_refused_by_every_operation_on_them_however_often_it_is_tried(
+    memory: Store, damage: Callable[[Store], None], operation: Callable[[StoredAccount], object]
+) -> None:
+    sound(memory)
+    damage(memory)
+    account = another(memory)
+    for _ in range(3):
+        problem = refused_without_a_trace(memory, lambda: operation(account), AccountError)
+        assert DATASET in str(problem)
+
+
+def after_its_seal(store: Store) -> None:
+    pen = Pen.at(another(store).chain("s"))
+    store.put(charge_key("s", 2), to_bytes(pen.charge("s", 2, GRAIN)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda store: remove(store, charge_key("s", 1)),
+        lambda store: remove(store, charge_key("s", 0)),
+        lambda store: store.delete("accounts/adult/charges/s"),
+        lambda store: store.put(charge_key("s", 1), to_bytes(Pen.at(chain_before_seal(store)).seal("s"))),
+        after_its_seal,
+    ],
+    ids=["its seal is gone", "its charge is gone", "all is gone", "it has another seal", "it goes on after its seal"],
+)
+def test_charges_that_are_not_those_that_a_run_was_closed_with_are_found(
+    memory: Store, damage: Callable[[Store], None]
+) -> None:
+    sound(memory)
+    assert len(another(memory).chain("s").ledger.spends) == 1
+    damage(memory)
+    for _ in range(2):
+        refused_without_a_trace(memory, lambda: another(memory).chain("s"), AccountError)
+
+
+def chain_before_seal(store: Store) -> Chain:
+    sealed_chain = another(store).chain("s")
+    chain = Chain(sealed_chain.grant)
+    chain.post(sealed_chain.lines[1])
+    return chain
+
+
+def test_what_is_wrong_with_one_run_s_charges_stops_no_other_run(memory: Store) -> None:
+    sound(memory)
+    memory.put(charge_key("r", 1), b"")
+    account = another(memory)
+    account.hold("new", GRAIN, DIGEST)
+    account.charge("new", 0, cost(GRAIN))
+    account.close("new", None)
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -415,8 +545,8 @@ def test_a_process_that_has_seen_other_entries_refuses_those_that_took_their_pla
     account = sound(memory)
     remove(memory, key_of(4))
     remove(memory, key_of(5))
-    for step in (1, 2, 3):
-        another(memory).charge("r", step, cost(GRAIN))
+    for cap in (3, 4, 5):
+        another(memory).set_cap(Fraction(cap))
     refused_without_a_trace(memory, lambda: account.hold("late", GRAIN, DIGEST), AccountError)
 
 
@@ -445,6 +575,17 @@ class GappyStore(Store):
     def keys(self, prefix: str = "") -> list[str]:
         return [key for key in super().keys(prefix) if key != self.missing]
 
+    def level(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        keys, folders = super().level(prefix)
+        return [key for key in keys if key != self.missing], folders
+
+
+def test_a_charge_that_a_listing_leaves_out_while_others_write_is_read_all_the_same(memory: Store) -> None:
+    sound(memory)
+    gappy = reopened(GappyStore, memory)
+    gappy.missing = charge_key("r", 0)
+    assert len(another(gappy).chain("r").ledger.spends) == 2
+
 
 @pytest.mark.parametrize("number", [0, 3, 5])
 def test_an_entry_that_a_listing_leaves_out_while_others_write_is_read_all_the_same(memory: Store, number: int) -> None:
@@ -463,7 +604,7 @@ def test_what_a_killed_writer_leaves_of_an_unfinished_entry_harms_nobody(tmp_pat
 
 
 def charged(store: Store) -> list[Charge]:
-    return [entry for entry in map(from_bytes, another(store).entries()) if isinstance(entry, Charge)]
+    return [entry for entry in map(from_bytes, another(store).chain("r").lines) if isinstance(entry, Charge)]
 
 
 @pytest.mark.parametrize("lies", [("exists",), ("busy",), ("busy", "busy", "exists")], ids="-".join)
@@ -484,7 +625,7 @@ def test_a_hold_a_close_a_cap_and_an_opening_whose_answers_were_lost_are_written
     writes = [lambda: account.open(Fraction(1), 1e-9, UNIT), lambda: account.hold("r", HALF, DIGEST)]
     writes += [lambda: account.close("r", None), lambda: account.set_cap(Fraction(2))]
     for write in writes:
-        lying.lies = ("exists",)
+        lying.lies = ("exists", "exists")
         write()
     kinds = [type(from_bytes(data)).__name__ for data in another(store).entries()]
     assert kinds == ["Opening", "Hold", "Close", "CapChange"]
@@ -551,7 +692,7 @@ def test_what_is_not_an_entry_in_the_place_of_a_new_one_is_damage(memory: Store,
 def test_a_reserved_spend_is_in_the_store_when_reserve_returns(store: Store) -> None:
     open_account(store).hold("r", HALF, DIGEST)
     RunAccount(another(store), "r").reserve(cost(GRAIN))
-    entry = from_bytes(store.get(key_of(2)))
+    entry = from_bytes(store.get(charge_key("r", 0)))
     assert isinstance(entry, Charge)
     assert (entry.run, entry.step, entry.rho, entry.request, entry.clique) == ("r", 0, GRAIN, DIGEST, ("a", "b"))
 
@@ -593,3 +734,116 @@ def test_times_are_whole_seconds_of_a_clock_that_others_understand(memory: Store
     sound(memory)
     told = [entry.at for entry in map(from_bytes, another(memory).entries()) if isinstance(entry, Hold | Close)]
     assert all(at.tzinfo is not None and at.microsecond == 0 for at in told)
+
+
+# Many entries
+
+
+def test_the_last_entry_is_the_one_with_the_largest_number_not_the_last_by_name() -> None:
+    numbers = [0, 9, 99_998, 999_999, 1_000_000, 1_000_001, 12_345_678]
+    keys = sorted(key_of(number) for number in numbers)
+    assert keys[-1] != key_of(12_345_678)
+    for count in range(1, len(numbers)):
+        assert module._last(sorted(map(key_of, numbers[:count]))) == numbers[count - 1]
+    assert module._last([]) == -1
+
+
+class LongStore(Store):
+    """Holds an account of so many entries that all but the first and the latest are made when they are read.
+
+    The entries between are caps, which take turns; their hashes are made once.
+    """
+
+    entries: list[bytes]
+
+    def level(self, prefix: str = "") -> tuple[list[str], list[str]]:
+        keys, folders = super().level(prefix)
+        return sorted({*keys, *map(key_of, range(len(self.entries)))}), folders
+
+    def get(self, key: str) -> bytes:
+        stem = key.rsplit("/", 1)[-1].removesuffix(".json")
+        if key.count("/") == 2 and int(stem) < len(self.entries):
+            return self.entries[int(stem)]
+        return super().get(key)
+
+
+def long_account(store: Store, count: int) -> LongStore:
+    """An account of that many entries."""
+    made = reopened(LongStore, store)
+    made.entries = [to_bytes(opening(Fraction(1)))]
+    for number in range(1, count):
+        cap = {"number": number, "previous": hash_of(made.entries[-1]), "nonce": "n", "kind": "cap"}
+        body = json.dumps({**cap, "cap": str(1 + number % 2), "at": "2031-02-03T04:05:06Z"}, separators=(",", ":"))
+        made.entries.append(sealed(body))
+    return made
+
+
+@pytest.mark.slow
+def test_an_account_works_past_its_millionth_entry(memory: Store) -> None:
+    store = long_account(memory, 999_998)
+    account = StoredAccount(store, DATASET)
+    account.hold("r", HALF, DIGEST)
+    account.hold("s", HALF, DIGEST)
+    account.charge("r", 0, cost(Fraction(1, 3)))
+    account.close("r", None)
+    account.hold("t", Fraction(1, 3), DIGEST)
+    last = [999_998, 999_999, 1_000_000, 1_000_001]
+    assert [key for key in contents(memory) if key.count("/") == 2] == sorted(map(key_of, last))
+    account = StoredAccount(store, DATASET)
+    book = account.book
+    assert (book.count, list(book.parts), book.spent) == (1_000_002, ["r", "s", "t"], Fraction(1, 3))
+    with pytest.raises(CapExceededError):
+        account.hold("u", Fraction(1), DIGEST)
+
+
+# Accounts as they were kept once
+
+
+def legacy(store: Store) -> StoredAccount:
+    """An account of format 1: charges between the other entries, of a run that is closed and of one that is open."""
+    first = opening(Fraction(1)).model_copy(update={"format": "ppsyn-account-1"})
+    store.create(key_of(0), to_bytes(first))
+    steps = (
+        lambda pen: pen.hold("old", HALF),
+        lambda pen: pen.hold("open", Fraction(1, 4)),
+        lambda pen: pen.charge("old", 0, Fraction(1, 8)),
+        lambda pen: pen.charge("open", 0, Fraction(1, 16)),
+        lambda pen: pen.charge("old", 1, Fraction(1, 8)),
+        lambda pen: pen.close("old"),
+    )
+    for make in steps:
+        pen = Pen.at(another(store).book)
+        entry = make(pen)
+        fields = entry.model_dump_json(exclude={"is_chained", "spent"})  # which no such entry has
+        store.create(key_of(pen.number), sealed(fields))
+    return another(store)
+
+
+def test_an_account_of_the_old_format_counts_as_it_did_and_goes_on_in_the_new_one(store: Store) -> None:
+    account = legacy(store)
+    assert (account.book.committed, account.book.left) == (HALF, HALF)
+    assert [(part.run, part.spent, part.charges) for part in account.parts()] == [
+        ("old", Fraction(1, 4), 2),
+        ("open", Fraction(1, 16), 1),
+    ]
+    account.hold("new", HALF, DIGEST)
+    account.charge("new", 0, cost(GRAIN))
+    with pytest.raises(CapExceededError):
+        account.hold("more", GRAIN, DIGEST)
+    account.close("new", DIGEST)
+    account.close("open", None)
+    for found in (account, another(store)):
+        assert found.book.committed == found.book.spent == Fraction(5, 16) + GRAIN
+        assert found.book.latest == "new"
+
+
+@pytest.mark.parametrize("operation", ["charge", "chain", "go on"])
+def test_a_run_that_was_begun_in_the_old_format_is_refused_with_what_to_do(store: Store, operation: str) -> None:
+    legacy(store)
+    write = {
+        "charge": lambda: another(store).charge("open", 1, cost(GRAIN)),
+        "chain": lambda: another(store).chain("open"),
+        "go on": lambda: RunAccount(another(store), "open"),
+    }[operation]
+    problem = refused_without_a_trace(store, write, AccountError)
+    assert "ppsyn abandon" in str(problem)

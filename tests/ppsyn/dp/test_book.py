@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from ppsyn.dp.book import Book, open_book
-from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError
+from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError
 from schemas.account import FIRST, Entry, from_bytes, hash_of, to_bytes
 
 
@@ -121,15 +121,19 @@ def test_a_part_tells_what_the_entries_said() -> None:
     book.post(to_bytes(Pen.at(book).charge("r", 0, Fraction(1, 7))))
     book.post(to_bytes(Pen.at(book).close("r", manifest="ab" * 32)))
     part = book.parts["r"]
-    assert (part.run, part.inputs, part.manifest, part.is_open) == ("r", DIGEST, "ab" * 32, False)
-    (spend,) = part.ledger.spends
-    assert (spend.kind, spend.rho, spend.digest, spend.clique) == ("measure", Fraction(1, 7), DIGEST, ("a", "b"))
+    assert (part.run, part.grant.inputs, part.manifest, part.is_open) == ("r", DIGEST, "ab" * 32, False)
+    assert (part.spent, part.charges, part.seal) == (Fraction(1, 7), 1, None)
 
 
-def test_a_step_that_was_charged_tells_that_another_process_goes_on_with_the_run() -> None:
-    book = written(holds=Fraction(1))
-    book.post(to_bytes(Pen.at(book).charge("r", 0, GRAIN)))
-    refuse(book, Pen.at(book).charge("r", 0, GRAIN), RunTakenError)
+def test_a_part_whose_charges_are_elsewhere_tells_what_its_close_said() -> None:
+    book = written()
+    book.post(to_bytes(Pen.at(book).hold("r", Fraction(1, 2), is_chained=True)))
+    assert (book.parts["r"].grant.dataset, book.parts["r"].cap) == (DATASET, 1)
+    book.post(to_bytes(Pen.at(book).cap(Fraction(2))))
+    book.post(to_bytes(Pen.at(book).close("r", spent=Fraction(1, 7))))
+    part = book.parts["r"]
+    assert (part.spent, part.charges, part.seal, part.cap) == (Fraction(1, 7), 1, DIGEST, 1)
+    assert (book.committed, book.spent) == (Fraction(1, 7), Fraction(1, 7))
 
 
 def test_a_refusal_names_the_dataset_or_the_run() -> None:

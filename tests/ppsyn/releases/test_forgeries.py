@@ -1,7 +1,9 @@
 """A forger makes the digests fit what was changed; computing everything again finds it all the same."""
 
 import hashlib
+import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from published import (
+    OPEN,
     RUN,
     Published,
     copied,
@@ -32,11 +35,12 @@ from ppsyn.dp.account import StoredAccount
 from ppsyn.packing import pack_arrays, unpack_arrays
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, REPORT, SYNTHETIC, VALIDATION
+from ppsyn.releases.opened import open_release
 from ppsyn.releases.publish import guarantee_of
-from ppsyn.releases.tables import entries_to_json, pack_entries
-from ppsyn.storage import open_store
-from schemas.account import Charge, Close, Entry, Hold, from_bytes, to_bytes
-from schemas.manifest import Manifest
+from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
+from ppsyn.storage import Store, open_store
+from schemas.account import FIRST, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of, to_bytes
+from schemas.manifest import AccountSpan, Manifest
 from schemas.places import Place
 from schemas.validation import Validation
 
@@ -45,7 +49,7 @@ ANOTHER = "20310101-000000-00000000"
 
 Row = dict[str, object]
 Rows = list[Row]
-Entries = list[Entry]
+Entries = list[Line]
 Forge = Callable[[Path], None]
 
 
@@ -151,12 +155,18 @@ def charge(number: int, **changes: object) -> Callable[[Entries], None]:
     return change
 
 
-def hold(**changes: object) -> Callable[[Entries], None]:
+def granted(**changes: object) -> Callable[[Entries], None]:
     def change(found: Entries) -> None:
-        assert isinstance(found[0], Hold)
+        assert isinstance(found[0], Grant)
         found[0] = found[0].model_copy(update=changes)
 
     return change
+
+
+def foreign(found: Entries) -> None:
+    """A charge of another run among the run's own."""
+    one = found[charges(found)[3]]
+    found.insert(3, one.model_copy(update={"run": ANOTHER}))
 
 
 def swapped(found: Entries) -> None:
@@ -168,9 +178,26 @@ def renamed(found: Entries) -> None:
     found[:] = [entry.model_copy(update={"run": ANOTHER}) for entry in found]
 
 
+def sealed(found: Entries) -> None:
+    """A seal after the last charge, which a ledger does not show."""
+    found.append(Seal(number=0, previous=FIRST, nonce="n", run=RUN))
+
+
+def charged_elsewhere(folder: Path) -> None:
+    """The charges of a run that was granted something else, in a chain of their own."""
+    found = entries_of(folder)
+    write_entries(folder, found)
+    grant = found[0].model_copy(update={"at": datetime(2031, 2, 3, tzinfo=UTC)})
+    data = [to_bytes(grant), *unpack_entries((folder / LEDGER).read_bytes())[1:]]
+    (folder / LEDGER).write_bytes(pack_entries(data))
+    (folder / LEDGER_JSON).write_bytes(entries_to_json(data))
+    reseal(folder)
+
+
 def relinked(folder: Path) -> None:
     """An entry that follows another one than the one before it; nothing else is changed."""
     found = entries_of(folder)
+    assert isinstance(found[2], Charge)
     found[3] = found[3].model_copy(update={"previous": found[2].previous})
     data = [to_bytes(entry) for entry in found]
     (folder / LEDGER).write_bytes(pack_entries(data))
@@ -297,29 +324,35 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "an empty answers file": (overwritten(ANSWERS, b""), "replay"),
     "a cheaper charge": (entries(charge(2, rho=Fraction(1, 1000))), "budget"),
     "a cheaper charge with its guarantee": (entries(charge(2, rho=Fraction(1, 1000)), adjust=True), "replay"),
-    "a charge left out": (entries(lambda found: found.pop(charges(found)[-1]), adjust=True), "replay"),
-    "a charge made twice": (entries(lambda found: found.append(found[charges(found)[-1]])), "budget"),
-    "charges in another order": (entries(swapped), "budget"),
+    "a dearer charge": (entries(charge(2, rho=Fraction(1))), "chain"),
+    "the last charge left out": (entries(lambda found: found.pop(charges(found)[-1]), adjust=True), "replay"),
+    "the first charge left out": (entries(lambda found: found.pop(charges(found)[0]), adjust=True), "chain"),
+    "a charge made twice": (entries(lambda found: found.append(found[charges(found)[-1]])), "chain"),
+    "a charge of another run": (entries(foreign), "chain"),
+    "charges in another order": (entries(swapped), "chain"),
     "a charge for another marginal": (entries(charge(0, clique=("age", "score"))), "replay"),
     "a charge of another kind": (entries(charge(0, mechanism="select")), "replay"),
     "a charge with another question": (entries(charge(0, request="0" * 64)), "replay"),
-    "a charge of nothing": (entries(charge(0, rho=Fraction(0))), "budget"),
-    "a charge below nothing": (entries(charge(0, rho=Fraction(-1))), "budget"),
-    "a hold of less": (entries(hold(rho=Fraction(1, 100))), "budget"),
-    "a hold of more": (entries(hold(rho=Fraction(1))), "budget"),
-    "a hold with other inputs": (entries(hold(inputs="0" * 64)), "budget"),
-    "no hold": (entries(lambda found: found.pop(0)), "budget"),
+    "a charge of nothing": (entries(charge(0, rho=Fraction(0))), "chain"),
+    "a charge below nothing": (entries(charge(0, rho=Fraction(-1))), "chain"),
+    "a charge without its grant's hash": (charged_elsewhere, "chain"),
+    "a grant of less": (entries(granted(rho=Fraction(1, 100))), "chain"),
+    "a grant of more": (entries(granted(rho=Fraction(1))), "budget"),
+    "a grant with other inputs": (entries(granted(inputs="0" * 64)), "budget"),
+    "a grant for the quality of a release": (entries(granted(quality_of=ANOTHER)), "budget"),
+    "a grant of another dataset": (entries(granted(dataset="census")), "budget"),
+    "no grant": (entries(lambda found: found.pop(0)), "chain"),
+    "two grants": (entries(lambda found: found.insert(1, found[0])), "chain"),
+    "a seal": (entries(sealed), "chain"),
     "the entries of another run": (entries(renamed), "budget"),
-    "no entries": (lambda folder: write_entries(folder, []), "budget"),
+    "no entries": (lambda folder: write_entries(folder, []), "chain"),
     "an entry relinked": (relinked, "chain"),
     "the ledger as JSON": (replaced(LEDGER_JSON, b'"step": 2', b'"step": 3'), "chain"),
     "a column of the ledger": (rows_of(LEDGER, lambda rows: rows[2].update(rho=0.0)), "ledger or chain"),
     "the hash of an entry": (rows_of(LEDGER, lambda rows: rows[2].update(hash="0" * 64)), "ledger or chain"),
     "the text of an entry": (rows_of(LEDGER, lambda rows: rows[2].update(entry="{}")), "ledger or chain"),
     "no ledger file": (overwritten(LEDGER, b"PAR1"), "ledger or chain"),
-    "the first entry's number": (manifest("account.first", 0), "chain"),
-    "the last entry's number": (manifest("account.last", 1), "chain"),
-    "what came before": (manifest("account.before", "0" * 64), "chain"),
+    "the number of charges": (manifest("account.charges", 1), "chain"),
     "the head of the chain": (manifest("account.head", "0" * 64), "chain"),
     "a smaller epsilon": (manifest("guarantee.epsilon", 1.0), "budget"),
     "a smaller rho": (manifest("guarantee.rho", Fraction(1, 100)), "budget"),
@@ -358,8 +391,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "a better guarantee in the report": (replaced(REPORT, b"epsilon 2", b"epsilon 1"), "report"),
     "a link in the report": (replaced(REPORT, b"<footer>", b'<footer><a href="//x.example">x</a>'), "report"),
     "no report": (overwritten(REPORT, b""), "report"),
-    "an account with more left than its cap": (standing(left=Fraction(100)), "budget"),
-    "an account below nothing": (standing(left=Fraction(-1)), "budget"),
+    "an account with a cap below the grant": (standing(cap=Fraction(1, 1000)), "budget"),
     "an account with another cap": (standing(cap=Fraction(100)), "report"),
 }
 
@@ -426,7 +458,7 @@ def test_another_schema_text_under_a_new_seal_is_found_with_the_account(release:
     assert set(problems(folder, release.account)) == {"account"}
 
 
-@pytest.mark.parametrize("change", [{"cap": Fraction(100)}, {"left": Fraction(0)}])
+@pytest.mark.parametrize("change", [{"cap": Fraction(100)}])
 def test_another_standing_of_the_account_is_found_with_the_account(
     release: Published, folder: Path, change: dict[str, Fraction]
 ) -> None:
@@ -443,9 +475,108 @@ def test_a_release_of_a_run_that_the_account_does_not_know_is_found(release: Pub
 
 def test_a_damaged_account_is_found(tmp_path: Path) -> None:
     made = make_release(tmp_path)
-    entry = tmp_path / "store" / "accounts" / "people" / "000002.json"
+    entry = tmp_path / "store" / "accounts" / "people" / "charges" / RUN / "000002.json"
     entry.write_bytes(entry.read_bytes().replace(b'"step":', b'"Step":'))
     assert "account" in problems(made.folder, made.account)
+
+
+def last(folder: Path) -> Path:
+    return max(folder.glob("*.json"))
+
+
+def without_its_last_charge(charged: Path) -> None:
+    """The last charge gone, and a seal that follows the one before it."""
+    last(charged).unlink()
+    gone = last(charged)
+    before = from_bytes(gone.read_bytes())
+    assert isinstance(before, Charge)
+    gone.write_bytes(to_bytes(Seal(number=before.number, previous=before.previous, nonce="n", run=RUN)))
+
+
+def swapped_in_the_account(charged: Path) -> None:
+    one, other = charged / "000001.json", charged / "000002.json"
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+HARMED_ACCOUNTS: dict[str, Callable[[Path, Path], object]] = {
+    "the seal is gone": lambda _, charged: last(charged).unlink(),
+    "the last charge is gone, and the seal moved up": lambda _, charged: without_its_last_charge(charged),
+    "a charge is gone": lambda _, charged: (charged / "000001.json").unlink(),
+    "all charges are gone": lambda _, charged: shutil.rmtree(charged),
+    "two charges are swapped": lambda _, charged: swapped_in_the_account(charged),
+    "a charge is added after the seal": lambda _, charged: shutil.copy(
+        charged / "000001.json", charged / f"{int(last(charged).stem) + 1:06d}.json"
+    ),
+    "the run is open": lambda account, _: last(account).unlink(),
+    "the run is unknown": lambda account, _: [last(account).unlink() for _ in range(3)],
+}
+
+
+@pytest.mark.parametrize("harm", HARMED_ACCOUNTS)
+def test_an_account_that_does_not_hold_what_a_release_says_is_found(
+    release: Published, tmp_path: Path, harm: str
+) -> None:
+    made = tmp_path / "made"
+    shutil.copytree(Path(release.root.place.url), made)
+    account = made / "accounts" / "people"
+    HARMED_ACCOUNTS[harm](account, account / "charges" / RUN)
+    store = StoredAccount(open_store(Place(url=str(made))), "people")
+    assert set(problems(release.folder, store)) == {"account"}
+
+
+# Releases of format 1, whose ledger is a part of the account
+
+
+def in_format_1(release: Published, folder: Path, root: Store) -> None:
+    """Make a copy of a release one of format 1, with an account of that time, a charge of another run included."""
+    _, *charged = entries_of(folder)
+    said, written = manifest_of(folder), list[bytes]()
+    cap, total = release.account.book.cap, release.account.book.parts[RUN].total
+
+    def write(kind: type[Opening | Hold | Charge | Close], **fields: object) -> None:
+        place = {"number": len(written), "previous": hash_of(written[-1]) if written else FIRST}
+        entry = kind.model_validate({"nonce": "n", **fields, **place})
+        written.append(to_bytes(entry))
+
+    at, inputs = datetime(2031, 2, 3, tzinfo=UTC), said.inputs
+    write(Opening, format="ppsyn-account-1", dataset="people", cap=cap, delta=1e-6, unit="a row", at=at)
+    write(Hold, run=RUN, rho=total, inputs=inputs, at=at)
+    write(Hold, run=OPEN, rho=Fraction(1, 100), inputs="0" * 64, at=at)
+    for charge in charged:
+        assert isinstance(charge, Charge)
+        fields = charge.model_dump(exclude={"kind"})
+        if charge.step == 2:
+            write(Charge, **{**fields, "run": OPEN, "step": 0, "rho": Fraction(1, 200)})
+        write(Charge, **fields)
+    span = AccountSpan(
+        first=1, last=len(written) - 1, before=hash_of(written[0]), head=hash_of(written[-1]), cap=cap,
+        left=cap - total - Fraction(1, 100),
+    )  # fmt: skip
+    entries = written[1:]
+    (folder / LEDGER).write_bytes(pack_entries(entries))
+    (folder / LEDGER_JSON).write_bytes(entries_to_json(entries))
+    reseal(folder, said.model_copy(update={"format": "ppsyn-release-1", "account": span}))
+    retell(folder, manifest_of(folder))
+    write(Close, run=RUN, manifest=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(), at=at)
+    for number, data in enumerate(written):
+        root.create(f"accounts/people/{number:06d}.json", data)
+
+
+def test_a_release_of_the_old_format_audits_as_it_did_with_its_account_and_without(
+    release: Published, folder: Path, tmp_path: Path
+) -> None:
+    root = open_store(Place(url=str(tmp_path / "old")))
+    in_format_1(release, folder, root)
+    account = StoredAccount(root, "people")
+    assert problems(folder) == problems(folder, account) == {}
+    assert open_release(open_store(Place(url=str(folder)))).ledger.spent == manifest_of(folder).guarantee.rho
+    said = manifest_of(folder)
+    retell(folder, said.model_copy(update={"account": said.account.model_copy(update={"left": Fraction(0)})}))
+    assert set(problems(folder, account)) == {"account"}
+    retell(folder, said.model_copy(update={"account": said.account.model_copy(update={"head": "0" * 64})}))
+    assert set(problems(folder)) == {"chain"}
 
 
 def test_an_account_that_is_gone_is_found(tmp_path: Path, release: Published) -> None:

@@ -27,12 +27,15 @@ from published import shared_release as shared
 
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.errors import RunError
-from ppsyn.releases.layout import FILES, MANIFEST, SEAL, SYNTHETIC, release_folder, staging_folder
+from ppsyn.releases.layout import FILES, LEDGER, MANIFEST, SEAL, SYNTHETIC, release_folder, staging_folder
 from ppsyn.releases.publish import file_digest, is_published, publish, stage_rows, stage_validation
+from ppsyn.releases.tables import unpack_entries
 from ppsyn.runs.records import private_folder, read_record
 from ppsyn.runs.run import Run
 from ppsyn.storage import Store
 from ppsyn.version import code_version
+from schemas.account import Charge, Grant, from_bytes
+from schemas.manifest import AccountPart
 from schemas.places import Place
 
 ALL = {*FILES, MANIFEST, SEAL}
@@ -179,15 +182,15 @@ def test_the_manifest_says_what_the_release_was_told(release: Published) -> None
 
 def test_the_manifest_says_what_was_spent(release: Published) -> None:
     guarantee, part = manifest_of(release.folder).guarantee, release.account.book.parts[RUN]
-    assert guarantee.rho == part.ledger.spent == part.ledger.total
-    assert (guarantee.epsilon, guarantee.delta) == (epsilon_from(part.ledger.spent, 1e-6), 1e-6)
+    assert guarantee.rho == part.spent == part.total
+    assert (guarantee.epsilon, guarantee.delta) == (epsilon_from(part.spent, 1e-6), 1e-6)
     assert guarantee.epsilon == pytest.approx(2.0, rel=1e-6)
     assert guarantee.unit == "a row"
 
 
 def test_the_manifest_names_the_inputs_the_code_and_the_hour(release: Published) -> None:
     manifest = manifest_of(release.folder)
-    assert manifest.inputs == read_record(release.root, RUN).digest() == release.account.book.parts[RUN].inputs
+    assert manifest.inputs == read_record(release.root, RUN).digest() == release.account.book.parts[RUN].grant.inputs
     assert manifest.code == code_version()
     assert timedelta(0) <= datetime.now(UTC) - manifest.published_at < timedelta(hours=1)
 
@@ -205,21 +208,21 @@ def test_the_manifest_counts_the_rows(release: Published) -> None:
     assert manifest_of(release.folder).rows == pq.read_metadata(release.folder / SYNTHETIC).num_rows
 
 
-def test_the_span_of_the_account_runs_from_the_hold_to_the_last_charge(release: Published) -> None:
-    span, entries = manifest_of(release.folder).account, release.account.entries()
-    hashes = [hashlib.sha256(entry).hexdigest() for entry in entries]
-    assert (span.before, span.head) == (hashes[span.first - 1], hashes[span.last])
-    assert b'"kind":"hold"' in entries[span.first]
-    assert RUN.encode() in entries[span.first]
-    assert b'"kind":"charge"' in entries[span.last]
-    assert any(OPEN.encode() in entry for entry in entries[span.first : span.last])
+def test_the_ledger_is_the_grant_and_the_charges_of_the_run_and_nothing_else_of_the_account(release: Published) -> None:
+    said, lines = manifest_of(release.folder).account, unpack_entries((release.folder / LEDGER).read_bytes())
+    assert lines == release.account.chain(RUN).lines
+    grant, *charges = map(from_bytes, lines)
+    assert isinstance(grant, Grant)
+    assert (grant.run, grant.dataset) == (RUN, DATASET)
+    assert all(isinstance(charge, Charge) and charge.run == RUN for charge in charges)
+    assert isinstance(said, AccountPart)
+    assert (said.charges, said.head) == (len(charges), hashlib.sha256(lines[-1]).hexdigest())
+    for run in (OPEN, ABANDONED):
+        assert not any(run.encode() in path.read_bytes() for path in release.folder.iterdir())
 
 
-def test_the_manifest_says_how_the_account_stood_after_the_last_charge(release: Published) -> None:
-    span, parts = manifest_of(release.folder).account, release.account.book.parts
-    assert span.cap == release.account.book.cap
-    held = parts[RUN].ledger.total + parts[OPEN].ledger.total + parts[ABANDONED].ledger.spent
-    assert span.left == span.cap - held > 0
+def test_the_manifest_says_which_cap_the_account_had(release: Published) -> None:
+    assert manifest_of(release.folder).account.cap == release.account.book.cap
 
 
 def test_sha256sum_knows_the_seal(release: Published) -> None:

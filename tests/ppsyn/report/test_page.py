@@ -142,10 +142,13 @@ def test_the_guarantee_is_told_as_the_manifest_has_it(release: Published, page: 
     assert f"{manifest_of(release.folder).rows:,}" in text
 
 
-def test_what_is_left_in_the_account_is_told(release: Published, page: bytes) -> None:
-    said = manifest_of(release.folder).account
-    assert f"left in the account: {float(said.left):.4g}" in "".join(Reader(page).texts)
-    assert "other releases: " in "".join(Reader(page).texts)
+def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_spent(
+    release: Published, page: bytes
+) -> None:
+    said, text = manifest_of(release.folder), "".join(Reader(page).texts)
+    assert f"rho {float(said.account.cap):.4g} for all releases together" in text
+    assert f"for all other releases: {float(said.account.cap - said.guarantee.rho):.4g}" in text
+    assert f"{float(release.account.book.left):.4g}" not in text
 
 
 def test_lost_answers_are_told(page: bytes) -> None:
