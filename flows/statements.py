@@ -10,6 +10,7 @@ from ppsyn.dp.account import StoredAccount, datasets
 from ppsyn.dp.book import Book, Part
 from ppsyn.dp.budget import epsilon_from, rho_from
 from ppsyn.errors import AccountError
+from ppsyn.runs.known import check_known
 from ppsyn.runs.records import dataset_of, private_folder
 from ppsyn.storage import Store
 
@@ -100,6 +101,8 @@ def statement(store: Store, dataset: str) -> Statement:
     """
     account = StoredAccount(store, dataset)
     is_there = dataset in datasets(store)
+    if is_there or dataset in store.folders("releases"):
+        check_known(store, store, dataset)
     book = account.find() if is_there else None
     if book is None:
         known = ", ".join(datasets(store)) or "none"

@@ -21,6 +21,7 @@ from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.releases.layout import QUALITY
 from ppsyn.releases.publish import guarantee_of, part_of
 from ppsyn.requests import CompareRequest, Measured, MeasureRequest
+from ppsyn.runs.known import check_known
 from ppsyn.runs.records import private_folder, quality_key, unit_of
 from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.sources import check_source
@@ -52,6 +53,7 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
     prove(root)
     try_out(open_store(ref.private))
     try_out(release)
+    check_known(root, open_store(ref.releases), ref.dataset)
     account = StoredAccount(root, ref.dataset)
     account.check_terms(None, unit_of(record.person))
     part = account.book.parts.get(record.release)

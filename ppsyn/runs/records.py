@@ -11,6 +11,7 @@ from ppsyn.dp.account import StoredAccount, unopened
 from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
 from ppsyn.ingest import ingest, is_ingested
+from ppsyn.runs.known import check_known
 from ppsyn.sources import check_source
 from ppsyn.state import Plan
 from ppsyn.storage import Store, open_store
@@ -169,7 +170,9 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     """
     place, cap = config.stores.root, _cap(config)
     if not place.is_local or Path(place.url).is_dir():
-        account = StoredAccount(open_store(place), config.dataset)
+        root, releases = open_store(place), config.stores.releases
+        check_known(root, root if releases is None else open_store(releases), config.dataset)
+        account = StoredAccount(root, config.dataset)
         account.check_terms(cap, unit_of(config.privacy.person))
         book = account.find()
         if book is not None:
@@ -207,6 +210,7 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
 
 
 def _hold(ref: RunRef, config: ReleaseConfig) -> None:
+    check_known(open_store(ref.root), open_store(ref.releases), ref.dataset)
     account = StoredAccount(open_store(ref.root), ref.dataset)
     cap = config.account.cap
     account.open(_cap(config), cap.delta if cap else config.privacy.delta, unit_of(config.privacy.person))
