@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 
+import click
 from pydantic import ValidationError
 
 from ppsyn.errors import ConfigError, SchemaError
@@ -67,7 +68,8 @@ def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:
         import_module("flows.release")
         if is_new:
             records = import_module("ppsyn.runs.records")
-            records.check_possible(config, table)
+            for sentence in records.check_possible(config, table):
+                click.echo(sentence, err=True)
         import_module("great_expectations")
 
 

@@ -1,6 +1,6 @@
 """From the private table to codes, with its budget set aside first."""
 
-from prefect import task
+from prefect import get_run_logger, task
 
 from ppsyn.runs import records
 from ppsyn.storage import open_store, prove, try_out
@@ -18,7 +18,8 @@ def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None
     for place in {ref.private.url: ref.private, ref.releases.url: ref.releases}.values():
         try_out(open_store(place))
     if not records.has_record(open_store(ref.root), ref.run):
-        records.check_possible(config, table)
+        for sentence in records.check_possible(config, table):
+            get_run_logger().warning(sentence)
 
 
 @task(name="open account", task_run_name="{ref.dataset} {ref.run} open account", **FREE)

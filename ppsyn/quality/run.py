@@ -24,7 +24,7 @@ from ppsyn.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.runs.known import check_known
 from ppsyn.runs.records import private_folder, quality_key, unit_of
 from ppsyn.snapshot import Shelf, open_snapshot
-from ppsyn.sources import check_source
+from ppsyn.sources import check_source, check_stable
 from ppsyn.storage import Store, open_store, prove, try_out
 from schemas.quality import Quality, QualityRecord
 from schemas.release import Source
@@ -65,6 +65,7 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
     if record.rho > account.book.left:
         raise CapExceededError(ref.dataset, record.rho, account.book.left, account.book.cap)
     check_source(source, table, record.person)
+    check_stable(source, record.person)  # its doubts were told with the release
 
 
 def measure(

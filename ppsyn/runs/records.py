@@ -12,7 +12,7 @@ from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
 from ppsyn.ingest import ingest, is_ingested
 from ppsyn.runs.known import check_known
-from ppsyn.sources import check_source
+from ppsyn.sources import check_source, check_stable
 from ppsyn.state import Plan
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesizer import make_plan
@@ -149,8 +149,11 @@ def _told(values: Mapping[str, object], name: str) -> str:
     return repr(values[name]) if name in values else "absent"
 
 
-def check_possible(config: ReleaseConfig, table: TableSchema) -> None:
+def check_possible(config: ReleaseConfig, table: TableSchema) -> list[str]:
     """See that a new run can be done at all: the plan, the columns, the budget. No row is read, nothing is written.
+
+    Returns:
+        What the owner has to answer for himself, a sentence each.
 
     Raises:
         PPSynError: If it cannot.
@@ -159,6 +162,7 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> None:
     plan_of(new_record(config, table, "new"))
     _check_budget(config)
     check_source(config.source, table, config.privacy.person)
+    return check_stable(config.source, config.privacy.person)
 
 
 def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:

@@ -19,6 +19,8 @@ from sqlalchemy.pool import NullPool
 from ppsyn.errors import SourceError
 from ppsyn.sources.batches import guarded
 from ppsyn.sources.lenient import read_any_moment
+from ppsyn.sources.stability import judge
+from schemas.config import PersonUnit
 from schemas.release import SqlSource
 
 if TYPE_CHECKING:
@@ -30,6 +32,14 @@ QUERY = "the query"
 _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 _BROKEN = (SQLAlchemyError, psycopg.Error, sqlite3.Error, OSError, ValueError, ArithmeticError)
 _CONNECT_SECONDS = 30
+_VIEWS = {
+    "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'view'",
+    "postgresql": (
+        "SELECT relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE relkind IN ('v', 'm', 'f') AND nspname NOT IN ('pg_catalog', 'information_schema')"
+    ),
+}
+"""Names of what hides a query: views, materialised ones, and tables of other servers."""
 
 
 def check_query(source: SqlSource) -> list[str]:
@@ -48,6 +58,24 @@ def check_query(source: SqlSource) -> list[str]:
             return _names(connection, source)
     except _BROKEN as error:
         problem = _told(error, source)
+    raise SourceError(problem)
+
+
+def check_stable(source: SqlSource, person: PersonUnit | None) -> list[str]:
+    """What the owner has to answer for, a sentence each, so that one unit moves no rows of another; no row is read.
+
+    Raises:
+        SourceError: If the query lets it, as far as its text tells.
+    """
+    try:
+        with _connected(source) as connection:
+            is_sqlite = connection.dialect.name == "sqlite"
+            views = [str(name) for (name,) in connection.exec_driver_sql(_VIEWS[connection.dialect.name])]
+    except _BROKEN as error:
+        problem = _told(error, source)
+    else:
+        column = None if person is None else person.column
+        return judge(source.query, "sqlite" if is_sqlite else "postgres", column, views)
     raise SourceError(problem)
 
 

@@ -14,6 +14,7 @@ from ppsyn.errors import SourceError
 from ppsyn.sources.batches import Batch, guarded
 from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
 from ppsyn.sources.database import QUERY, check_query, query_frames
+from ppsyn.sources.database import check_stable as query_stable
 from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
 from ppsyn.sources.names import check_names, needed
 from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
@@ -41,6 +42,17 @@ def check_source(source: Source, schema: TableSchema, person: PersonUnit | None)
         check_delimiter(source)
     for fragment in find_fragments(source):
         _check_fragment(fragment, source, schema, person)
+
+
+def check_stable(source: Source, person: PersonUnit | None) -> list[str]:
+    """What the owner has to answer for, so that one unit moves no rows of another: a sentence each; no row is read.
+
+    Files are read row by row by themselves (PRIVACY.md, C8); of a query its text is looked at (L3).
+
+    Raises:
+        SourceError: If the query lets one unit move the rows of others, as far as its text tells.
+    """
+    return query_stable(source, person) if isinstance(source, SqlSource) else []
 
 
 def columns_of(source: Source) -> pa.Schema:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from small_release import DATASET, write_release
 
 from flows.cli import main
 from flows.exits import Exit
-from flows.inputs import read_inputs
+from flows.inputs import prepare, read_inputs
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import rho_from
 from ppsyn.errors import PPSynError
@@ -96,3 +98,31 @@ def test_what_a_release_would_refuse_is_refused_in_the_same_words(file: Path, se
     assert isinstance(result.exception, SystemExit)
     assert (result.stdout, result.stderr.strip()) == ("", str(caught.value).strip())
     assert result.exit_code in (Exit.MISTAKE, Exit.BUDGET)
+
+
+def from_a_database(folder: Path, query: str) -> list[str]:
+    """Settings that take the table of a release from a database."""
+    with closing(sqlite3.connect(folder / "table.db")) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS t (age, job, member, joined)")
+        connection.execute("CREATE VIEW IF NOT EXISTS v AS SELECT * FROM t")
+    source = json.dumps({"kind": "sql", "url": f"sqlite:///{folder}/table.db", "query": query})
+    return [f"source={source}"]
+
+
+def test_a_query_that_lets_one_row_move_others_is_refused_before_anything_begins(file: Path) -> None:
+    (setting,) = from_a_database(file.parent, "SELECT * FROM t ORDER BY age LIMIT 9")
+    for command in ("plan", "release"):
+        result = ppsyn(command, str(file), "--set", setting)
+        assert result.exit_code == Exit.MISTAKE
+        assert "Expected the query to be row by row, without LIMIT" in result.stderr
+    assert not (file.parent / "stores").exists()
+
+
+def test_what_a_query_leaves_to_its_owner_is_told_before_a_release_begins(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = read_inputs(str(file), tuple(from_a_database(file.parent, "SELECT * FROM v")))
+    prepare(*inputs, is_new=True)
+    told = capsys.readouterr()
+    assert "'v' is a view" in told.err
+    assert told.out == ""
