@@ -26,6 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_POOL], config.stash[_CLOSE] = open_pool()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that run at night run only where `-m` asks for them by name."""
+    if "nightly" not in config.option.markexpr:
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if item not in nightly]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  xdist has no public type
     pool = node.config.stash[_POOL]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from ppsyn.arrays import Ints
 from ppsyn.discretize import EncodedTable
 from ppsyn.domain import Clique
 from ppsyn.dp import curator as gate
+from ppsyn.dp import mechanisms
 from ppsyn.dp.curator import TableCurator
 from ppsyn.dp.ledger import Ledger, MemoryAccount, Spend
 from ppsyn.marginals import TableCounter
@@ -115,3 +117,44 @@ def drawn_for(table: EncodedTable, request: Request, max_rows: int) -> Draw:
         watched = watch_draws(patch)
         guard(table, max_rows).answer(request)
     return watched.draws[-1]
+
+
+@dataclass
+class Sampler:
+    """A measurement of OpenDP, with its own privacy map, whose draws are made up.
+
+    Attributes:
+        scale: The scale that it was made for.
+        answers: What it draws, from what it is given.
+        priced: For which sensitivities its privacy map was asked, in order.
+        given: What it was given to draw from, in order.
+    """
+
+    real: Any
+    scale: float
+    answers: Callable[[list[int]], Any]
+    priced: list[float] = field(default_factory=list)
+    given: list[list[int]] = field(default_factory=list)
+
+    def map(self, sensitivity: float) -> float:
+        """What a draw costs."""
+        self.priced.append(sensitivity)
+        return self.real.map(sensitivity)
+
+    def __call__(self, values: list[int]) -> Any:  # noqa: ANN401  as the measurement
+        """Draw."""
+        self.given.append(values)
+        return self.answers(values)
+
+
+def sample_by_hand(patch: pytest.MonkeyPatch, name: str, answers: Callable[[list[int]], Any]) -> list[Sampler]:
+    """Have OpenDP's constructor of this name make samplers; they are kept, in order."""
+    made: list[Sampler] = []
+    construct = getattr(mechanisms, name)
+
+    def make(*space: object, scale: float) -> Sampler:
+        made.append(Sampler(construct(*space, scale=scale), scale, answers))
+        return made[-1]
+
+    patch.setattr(mechanisms, name, make)
+    return made

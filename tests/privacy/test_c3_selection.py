@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy.instruments import guard
+from privacy.instruments import guard, sample_by_hand
 from privacy.neighbours import encoded
 from scipy import special
 from statistical import (
     ALPHA,
     CHOICE_DRAWS,
     FEW_CHOICES,
+    MANY_CHOICES,
+    NIGHTLY_CHOICES,
     RIVALS,
     exponential_probabilities,
     frequencies_p_value,
@@ -50,15 +52,44 @@ def leader(scale: float) -> list[int]:
 
 
 def test_c3_selection_has_the_scale_that_the_budget_buys() -> None:
-    # 1,000 draws; catches 15% of the scale.
-    assert lead_p_value(choose(leader(SCALE), CHOICE_DRAWS), SCALE) > ALPHA
+    # 7,000 draws; catches 5% of the scale.
+    assert lead_p_value(choose(leader(SCALE), MANY_CHOICES), SCALE) > ALPHA
+
+
+@pytest.mark.nightly
+def test_c3_selection_has_the_scale_that_the_budget_buys_to_one_percent() -> None:
+    assert lead_p_value(choose(leader(SCALE), NIGHTLY_CHOICES), SCALE) > ALPHA
+
+
+def wrong_scale_is_seen(error: float, draws: int, patch: pytest.MonkeyPatch) -> bool:
+    patch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: error * noise_scale(rho, sensitivity))
+    patch.setattr(mechanisms, "_check_cost", lambda cost, rho: None)
+    return lead_p_value(choose(leader(SCALE), draws), SCALE) <= ALPHA
 
 
 @pytest.mark.parametrize("error", [0.8, 1.25])
 def test_c3_selection_of_the_wrong_scale_is_caught(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanisms, "noise_scale", lambda rho, sensitivity: error * noise_scale(rho, sensitivity))
-    monkeypatch.setattr(mechanisms, "_check_cost", lambda cost, rho: None)
-    assert lead_p_value(choose(leader(SCALE), CHOICE_DRAWS), SCALE) <= ALPHA
+    assert wrong_scale_is_seen(error, CHOICE_DRAWS, monkeypatch)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("error", [0.99, 1.01])
+def test_c3_selection_whose_scale_is_one_percent_off_is_caught(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert wrong_scale_is_seen(error, NIGHTLY_CHOICES, monkeypatch)
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=9), st.data(), st.fractions(Fraction(1, 10**4), 9))
+@settings(deadline=None)
+def test_c3_what_opendp_draws_among_all_scores_is_the_answer(
+    scores: list[int], data: st.DataObject, rho: Fraction
+) -> None:
+    chosen, sensitivity = data.draw(st.integers(0, len(scores) - 1)), data.draw(st.integers(1, 99)) * GRID
+    with pytest.MonkeyPatch.context() as patch:
+        made = sample_by_hand(patch, "make_noisy_max", lambda _: chosen)
+        assert mechanisms.draw_noisy_max(scores, rho, sensitivity) == chosen
+    (sampler,) = made
+    assert sampler.scale == noise_scale(rho, sensitivity)
+    assert (sampler.given, sampler.priced) == ([scores], [sensitivity])
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])
@@ -74,10 +105,23 @@ def test_c3_a_curator_of_the_wrong_sensitivity_is_caught(wrong: int, monkeypatch
     assert lead_p_value(choose_by_curator(leader(SCALE), 1), SCALE) <= ALPHA
 
 
-def test_c3_candidates_are_drawn_in_proportion_to_the_exponential_of_their_scores() -> None:
-    # 1,000 draws over four candidates; catches half or double the scale, a wrong sign or a lost candidate.
-    heights = [0, GRID * 5, GRID * 5, GRID * 10]
-    seen = np.bincount(choose(heights, CHOICE_DRAWS), minlength=4)
+@pytest.mark.parametrize("draws", [CHOICE_DRAWS, pytest.param(NIGHTLY_CHOICES, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "heights",
+    [
+        [0, GRID * 5, GRID * 5, GRID * 10],
+        [GRID * 20, *[0] * 30],
+        [2**60, 2**60 + GRID * 5, 2**60 - GRID * 5],
+        [-(2**60), GRID * 15 - 2**60, -(2**60), GRID * 10 - 2**60],
+        [GRID * 5 * step for step in range(5)],
+    ],
+    ids=["two alike", "many far behind", "large", "large and negative", "stairs"],
+)
+def test_c3_candidates_are_drawn_in_proportion_to_the_exponential_of_their_scores(
+    heights: list[int], draws: int
+) -> None:
+    # 1,000 draws of each; catches half or double the scale, a wrong sign or a candidate that is left out.
+    seen = np.bincount(choose(heights, draws), minlength=len(heights))
     assert frequencies_p_value(seen, exponential_probabilities(heights, SCALE)) > ALPHA
 
 
