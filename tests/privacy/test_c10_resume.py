@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -18,12 +18,14 @@ from small_release import write_release
 
 from ppsyn.dp import curator as gate
 from ppsyn.dp.account import StoredAccount
-from ppsyn.errors import RunError, RunTakenError
+from ppsyn.errors import ResumeRefusedError, RunError, RunTakenError
 from ppsyn.packing import pack
-from ppsyn.requests import Answer, Lost, Measured, Selected
+from ppsyn.partition.cells import equal_width
+from ppsyn.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected
+from ppsyn.runs import run as run_module
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints, freeze
-from ppsyn.runs.records import begin, plan_of, ref_of, snapshot
+from ppsyn.runs.records import begin, plan_of, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
 from ppsyn.state import State
 from ppsyn.storage import open_store
@@ -331,3 +333,81 @@ def test_c10_a_question_whose_answer_could_not_be_stored_is_not_asked_again_by_t
         run.ask()
     assert [charge.step for charge in lives.charged] == [draw.step for draw in lives.drawn] == [0]
     go_on(Run(ref))
+
+
+def dearer(request: Request) -> Request:
+    return replace(request, rho=2 * request.rho)
+
+
+def of_less(request: Request) -> Request:
+    """The question about another partition of the same marginal."""
+    assert isinstance(request, MeasureRequest)
+    return replace(request, partition=equal_width(request.partition.cells, 2))
+
+
+def told_alike(request: Request) -> Request:
+    """A question that costs something else, and has the same digest."""
+
+    class Alike(MeasureRequest):
+        def digest(self) -> str:
+            return request.digest()
+
+    assert isinstance(request, MeasureRequest)
+    return Alike(request.clique, request.partition, 2 * request.rho)
+
+
+@pytest.mark.parametrize("change", [dearer, of_less, told_alike])
+def test_c10_a_run_that_would_ask_something_else_than_it_did_is_refused(
+    begun: Begun, change: Callable[[Request], Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = begun.copied()
+    go_on(Run(ref), 2)
+    stored = open_store(ref.root)
+    before = {key: stored.get(key) for key in stored.keys("")}
+
+    def asks_otherwise(state: State) -> Request | None:
+        request = next_request(state)
+        return None if request is None else change(request)
+
+    monkeypatch.setattr(run_module, "next_request", asks_otherwise)
+    with pytest.raises(ResumeRefusedError, match="something else"):
+        Run(ref)
+    assert {key: stored.get(key) for key in stored.keys("")} == before
+
+
+def test_c10_a_table_is_not_read_again_once_something_was_asked(begun: Begun) -> None:
+    ref = begun.copied()
+    go_on(Run(ref), 1)
+    private = open_store(ref.private)
+    private.delete(private_folder(ref.run))
+    with pytest.raises(RunError, match="cannot be made again"):
+        snapshot(ref)
+    assert private.keys(private_folder(ref.run)) == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"privacy": {"epsilon": 5.0}}, {"algorithm": {"rounds": 5}}, {"workload": {"degree": 1}}]
+)
+def test_c10_a_run_is_not_resumed_under_another_record(
+    begun: Begun, changes: Mapping[str, Mapping[str, object]], tmp_path: Path
+) -> None:
+    ref = begun.copied()
+    go_on(Run(ref), 1)
+    entries = StoredAccount(open_store(ref.root), ref.dataset).entries()
+    iterations = {"algorithm": {"iterations": 5, **changes.get("algorithm", {})}}
+    config = load_release(write_release(tmp_path, f"memory://{uuid4().hex}", **{**changes, **iterations}))
+    with pytest.raises(ResumeRefusedError):
+        begin(ref, config, TableSchema.load(config.table))
+    assert StoredAccount(open_store(ref.root), ref.dataset).entries() == entries
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_c10_a_checkpoint_of_another_history_is_refused(begun: Begun, beyond: int) -> None:
+    ref = begun.copied()
+    run = Run(ref)
+    go_on(run)
+    spends = run.ledger.spends
+    history = "0" * 64 if beyond == 0 else run_module._history(spends[: len(spends) + beyond])
+    Checkpoints(open_store(ref.root), ref.run).save(len(spends) + beyond, run.state, history)
+    with pytest.raises(RunError, match="does not fit its account"):
+        Run(ref)

@@ -14,6 +14,7 @@ from types import NoneType
 from typing import Any, Never, get_type_hints
 from uuid import uuid4
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from canaries import files_below
@@ -23,15 +24,19 @@ from prefect import Flow, Task
 from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import Abort, Pause, TerminationSignal
 from private_tables import csv_bytes
+from published import make_release
 from pyarrow import parquet
 from small_release import write_release
 
 import flows
 import ppsyn.errors
 import tasks
-from ppsyn.errors import InvariantError, PPSynError
+from ppsyn.discretize import refusal_of
+from ppsyn.errors import InvariantError, PPSynError, SourceError
 from ppsyn.ingest import ingest
 from ppsyn.runs.records import begin, private_folder, ref_of, snapshot
+from ppsyn.runs.run import Run
+from ppsyn.sources.batches import guarded
 from ppsyn.storage import open_store
 from schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from schemas.config import PersonUnit
@@ -100,6 +105,11 @@ def test_c11_a_task_is_told_what_is_public_and_returns_a_count_or_an_address(tas
     assert hints.pop("return") in {NoneType, int, str}
     assert set(hints) == set(inspect.signature(task.fn).parameters)
     assert set(hints.values()) <= PUBLIC
+
+
+def test_c11_a_task_that_sees_the_table_returns_nothing() -> None:
+    returns = {name: get_type_hints(inspect.unwrap(task.fn))["return"] for name, task in TASKS.items()}
+    assert {name for name, hint in returns.items() if hint is not NoneType} == {"restore", "publish"}
 
 
 @each_task
@@ -413,3 +423,53 @@ def test_c11_whether_the_table_has_changed_since_a_run_began_changes_nothing(
     begin(ref, config, table)
     snapshot(ref)
     assert files_below(tmp_path / "out") == kept
+
+
+@given(st.lists(st.integers(0, 9), max_size=5), st.sampled_from([ValueError, OSError]))
+def test_c11_the_error_of_a_source_is_the_same_however_much_of_it_was_read(
+    sizes: list[int], kind: type[Exception]
+) -> None:
+    def frames() -> Iterator[pd.DataFrame]:
+        for size in sizes:
+            yield pd.DataFrame({"a": range(size)})
+        raise kind(CANARY)
+
+    with pytest.raises(SourceError) as raised:
+        list(guarded(frames(), (ValueError, OSError), "Expected the rule."))
+    assert str(raised.value) == "Expected the rule."
+    assert CANARY not in told(raised.value)
+
+
+@quick
+@given(st.lists(st.booleans(), min_size=1, max_size=7).filter(any))
+def test_c11_a_refusal_is_the_same_however_many_rows_are_refused_and_wherever_they_stand(refused: list[bool]) -> None:
+    rows = [["200" if is_refused else "31", "cook", "1961-02-03", "1.5", "a", ""] for is_refused in refused]
+    text = "".join(f"{','.join(row)}\n" for row in [NAMES, *rows])
+    error = _error_of(csv_at(text.encode()), None, a_run())
+    assert str(error) == str(refusal_of(SCHEMA.columns[0]))
+
+
+@pytest.mark.parametrize("batch_rows", [7, 150, 400])
+def test_c11_a_pass_has_as_many_parts_as_the_settings_say_however_many_rows_there_are(
+    tmp_path: Path, batch_rows: int
+) -> None:
+    config = load_release(write_release(tmp_path, f"memory://{uuid4().hex}", source={"batch_rows": batch_rows}))
+    ref, asked = ref_of(config, "r1"), list[int]()
+    begin(ref, config, TableSchema.load(config.table))
+    snapshot(ref)
+    run = Run(ref)
+
+    def work(_: str, parts: int) -> None:
+        asked.append(parts)
+        raise SourceError("Nobody counts.")
+
+    run.work = work
+    with pytest.raises(SourceError):
+        run.count()
+    assert asked == [ref.runtime.part_count]
+
+
+def test_c11_nothing_private_is_left_when_a_release_is_published(tmp_path: Path) -> None:
+    release = make_release(tmp_path)
+    private = open_store(release.ref.private)
+    assert private.keys(private_folder(release.ref.run)) == []

@@ -1,6 +1,7 @@
 """Claim C12: figures of how far marginals are from what is expected of them cost what they are charged."""
 
 from fractions import Fraction
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.instruments import PLENTY, WatchedAccount, drawn_for, guard, watch_draws
 from privacy.neighbours import Neighbours, candidates, encoded, l2_squared, neighbours, tower
-from statistical import ALPHA, SCALE_DRAWS, mean_p_value, scale_p_value
+from privacy.releases import SCHEMA, private_frame
+from statistical import ALPHA, NIGHTLY_DRAWS, SCALE_DRAWS, mean_p_value, scale_p_value
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.dp import curator as gate
+from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.audit import accounted_epsilon
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.curator import TableCurator
@@ -20,10 +23,17 @@ from ppsyn.dp.scores import figure_of, together
 from ppsyn.errors import BudgetExceededError, InvariantError
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import finest
+from ppsyn.quality import run as quality_run
 from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.requests import GRID, Candidate, CompareRequest, Figure, Measured
-from schemas.quality import MarginalSet
+from ppsyn.runs.records import unit_of
+from ppsyn.storage import open_store
+from schemas.config import PersonUnit
+from schemas.places import Place
+from schemas.quality import MarginalSet, QualityRecord
+from schemas.release import CsvSource
+from schemas.run import RunRef
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))
@@ -64,6 +74,13 @@ def test_c12_a_figure_moves_no_further_than_the_scores_it_is_made_of(
     assert abs(figure_of(figure, scores) - figure_of(figure, moved)) <= most
 
 
+@pytest.mark.parametrize("large", [2**53 + 1, 2**62 - 1, -(2**60) - 1])
+def test_c12_figures_are_exact_where_doubles_are_not_and_a_mean_is_rounded_down(large: int) -> None:
+    for statistic in ("mean", "worst"):
+        assert figure_of(Figure(statistic, (0,)), [large]) == large
+    assert figure_of(Figure("mean", (0, 1)), [large, large + 1]) == large
+
+
 @given(st.integers(1, 2**40), st.integers(1, 10_000))
 def test_c12_the_norm_of_several_figures_is_rounded_up_and_by_less_than_one(move: int, count: int) -> None:
     assert (together(move, count) - 1) ** 2 < count * move**2 <= together(move, count) ** 2
@@ -102,15 +119,43 @@ def test_c12_a_sum_in_the_place_of_the_mean_is_caught(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("max_rows", [1, 3])
 def test_c12_noise_has_the_scale_that_the_budget_buys(max_rows: int) -> None:
-    # 20,000 figures in one answer; catches 5% of the scale.
-    request = ask(*["mean"] * SCALE_DRAWS)
-    answer = guard(encoded(THREE, [(0,), (2,)]), max_rows).answer(request)
+    # 50,000 figures in one answer; catches 3% of the scale.
+    check_noise(SCALE_DRAWS, max_rows)
+
+
+@pytest.mark.nightly
+def test_c12_noise_has_the_scale_that_the_budget_buys_to_one_percent() -> None:
+    check_noise(NIGHTLY_DRAWS, 2)
+
+
+def check_noise(count: int, max_rows: int) -> None:
+    answer = guard(encoded(THREE, [(0,), (2,)]), max_rows).answer(ask(*["mean"] * count))
     assert isinstance(answer, Measured)
-    claimed = together(max_rows * GRID, SCALE_DRAWS) * 5.0
+    claimed = together(max_rows * GRID, count) * 5.0
     draws = answer.noisy_counts - 2 * GRID
     assert answer.sigma == pytest.approx(claimed, rel=1e-9)
     assert scale_p_value(draws, claimed) > ALPHA
     assert mean_p_value(draws, claimed) > ALPHA
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_c12_what_quality_measures_is_bounded_and_scaled_by_the_rows_of_a_person(
+    max_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, place = watch_draws(monkeypatch), Place(url=f"memory://{uuid4().hex}")
+    frame = private_frame(12).assign(who=["a"] * 7 + ["b"] * 4 + ["c"])
+    open_store(place).put("table.csv", frame.to_csv(index=False).encode())
+    person, sets = PersonUnit(column="who", max_rows=max_rows), (MarginalSet(name="ages", marginals=(("age",),)),)
+    record = QualityRecord(
+        run="q", dataset="toy", release="r", manifest="0" * 64, rho=RHO, delta=None, person=person, sets=sets
+    )
+    StoredAccount(open_store(place), "toy").open(RHO, None, unit_of(person))
+    ref = RunRef(run="q", dataset="toy", root=place, private=place, releases=place)
+    quality_run.measure(ref, record, CsvSource(kind="csv", path=place), SCHEMA, {("age",): np.ones(6, np.int64)})
+    rows, figure = watched.draws
+    assert rows.exact == (1 + 2 * max_rows,)
+    assert (rows.sensitivity, figure.sensitivity) == (max_rows, max_rows * GRID)
+    assert rows.rho + figure.rho == RHO
 
 
 def test_c12_it_is_charged_before_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,15 @@ from fractions import Fraction
 
 import pytest
 from loops import ScriptedCurator, crowded_plan, steps
-from privacy.instruments import drawn_for
+from privacy.instruments import PLENTY, drawn_for
 from privacy.neighbours import encoded
 
 from ppsyn import selection
 from ppsyn.domain import Attribute, Domain
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.errors import InvariantError
+from ppsyn.marginals import TableCounter
 from ppsyn.model.tree import interaction_graph
 from ppsyn.requests import MeasureRequest, Selected, SelectRequest
 from ppsyn.state import Plan, State
@@ -61,6 +65,13 @@ def test_c4_the_mechanism_runs_on_the_candidates_and_on_nothing_else() -> None:
     table = encoded(DOMAIN, [(0, 1, 2, 1), (3, 2, 4, 0)])
     for _, request in selections(plan_with(1.0)):
         assert len(drawn_for(table, request, 1).exact) == len(request.candidates)
+
+
+def test_c4_an_empty_list_is_refused_and_not_charged() -> None:
+    account = MemoryAccount(PLENTY)
+    with pytest.raises(InvariantError, match="nothing was charged"):
+        TableCurator(TableCounter(encoded(DOMAIN, [])), account).answer(SelectRequest((), Fraction(1, 10)))
+    assert account.ledger.spent == 0
 
 
 def test_c4_whichever_candidate_is_drawn_is_the_one_measured() -> None:

@@ -18,6 +18,7 @@ from ppsyn.errors import BudgetExceededError
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import finest
 from ppsyn.requests import Candidate, MeasureRequest, Request, SelectRequest
+from ppsyn.shares import divide, floored
 from ppsyn.synthesizer import make_plan
 from schemas.config import AlgorithmConfig
 
@@ -55,6 +56,13 @@ def test_c5_equal_parts_of_the_total_fit_exactly_and_nothing_more_does(parts: in
     assert ledger.left == 0
     with pytest.raises(BudgetExceededError):
         ledger.debit(Spend("measure", Fraction(1, 2**300), ""))
+
+
+@given(st.fractions(Fraction(1, 10**9), 10), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=9))
+def test_c5_parts_of_a_budget_never_sum_to_more_than_it(rho: Fraction, weights: list[float]) -> None:
+    parts = divide(rho, weights)
+    assert floored(rho) <= rho
+    assert rho - Fraction(len(parts), 2**96) <= sum(parts, Fraction(0)) <= rho
 
 
 @both_kinds

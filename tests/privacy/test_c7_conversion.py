@@ -12,9 +12,10 @@ from privacy.releases import SCHEMA, SETTINGS, private_frame
 
 from ppsyn import synthesize
 from ppsyn.dp.audit import accounted_epsilon
-from ppsyn.dp.budget import epsilon_from, log_delta, rho_from
+from ppsyn.dp.budget import epsilon_from, log_delta, rho_from, rho_of
 from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import ConfigError
+from schemas.config import Budget
 
 EPSILONS = [0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 10.0]
 DELTAS = [1e-12, 1e-9, 1e-6, 1e-3]
@@ -55,6 +56,12 @@ def test_c7_dp_accounting_certifies_the_budget_within_a_thousandth(epsilon: floa
 @settings(deadline=None, max_examples=40)
 def test_c7_the_budget_keeps_the_bound_when_computed_with_fifty_digits(epsilon: float, delta: float) -> None:
     assert exact_log_delta(rho_from(epsilon, delta), epsilon) <= mpmath.log(delta)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_c7_a_configured_budget_is_bought_at_its_own_epsilon_and_delta(delta: float) -> None:
+    assert rho_of(Budget(epsilon=0.7, delta=delta)) == rho_from(0.7, delta)
+    assert rho_of(Budget(rho=0.7)) <= Fraction(0.7)
 
 
 @given(st.floats(1e-5, 30), deltas)

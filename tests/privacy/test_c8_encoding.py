@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.instruments import Watched, watch_draws
 from privacy.releases import SCHEMA, SETTINGS, private_frame
+from published import begin
 from statistical import ALPHA, frequencies_p_value
 from strategies import columns, raw_values
 
@@ -19,6 +22,7 @@ from ppsyn.errors import SchemaError
 from ppsyn.persons import Keys, bound_contributions
 from ppsyn.requests import GRID
 from schemas.columns import ColumnSchema
+from schemas.release import ReleaseConfig
 from schemas.table import TableSchema
 
 Bound = Callable[..., pd.DataFrame]
@@ -140,3 +144,27 @@ def test_c8_ids_that_cannot_be_told_apart_are_refused_without_naming_one() -> No
         bound_contributions(frame, "who", 1)
     assert "canary" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_c8_what_a_run_measures_is_bounded_and_scaled_by_the_rows_of_a_person(
+    max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person whose rows lie in many batches, from the table to what the mechanisms are given."""
+    watched = watch_draws(monkeypatch)
+    frame = private_frame(12).assign(who=["a", "b"] * 5 + ["a", "c"])
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    config = ReleaseConfig.model_validate(
+        {
+            "dataset": "toy",
+            "source": {"kind": "csv", "path": str(tmp_path / "table.csv"), "batch_rows": 2},
+            "schema": "given-elsewhere.yaml",
+            "privacy": {"rho": 0.5, "person": {"column": "who", "max_rows": max_rows}},
+            "account": {"cap": {"rho": 1.0}},
+            "stores": {"root": {"url": f"memory://{uuid4().hex}"}},
+        }
+    )
+    run = begin(config, SCHEMA)
+    run.ask()
+    (draw,) = watched.draws
+    assert (sum(draw.exact), draw.sensitivity) == (2 * max_rows + 1, max_rows)

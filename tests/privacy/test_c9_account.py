@@ -4,6 +4,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -51,8 +52,9 @@ from ppsyn.errors import AccountError, CapExceededError, RunTakenError, StoreErr
 from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import finest
 from ppsyn.requests import Candidate, MeasureRequest, Request, SelectRequest
+from ppsyn.runs.known import check_known
 from ppsyn.storage import Store, open_store
-from schemas.account import CapChange, Charge, Close, Entry, Hold, from_bytes
+from schemas.account import CapChange, Charge, Close, Entry, Hold, Spent, from_bytes, to_bytes
 from schemas.places import Place
 
 COUNTER = TableCounter(encoded(Domain((Attribute("a0", 2),)), [(0,), (1,), (1,)]))
@@ -233,6 +235,54 @@ def test_c9_of_two_who_close_a_run_at_once_one_does_and_both_count_the_same() ->
         account.close("r", DIGEST)
     assert replay(store).committed == 0
     assert StoredAccount(store, DATASET).book.parts["r"].manifest is None
+
+
+def test_c9_an_account_is_not_used_for_another_unit() -> None:
+    store = open_store(new_memory())
+    StoredAccount(store, DATASET).open(Fraction(1), None, "a row")
+    for use in (StoredAccount.check_terms, lambda account, cap, unit: account.open(cap, None, unit)):
+        with pytest.raises(AccountError, match="their costs cannot be added"):
+            use(StoredAccount(store, DATASET), Fraction(1), "the person in 'who'")
+    assert len(StoredAccount(store, DATASET).entries()) == 1
+
+
+def test_c9_a_charge_that_was_rewritten_is_found_by_the_one_after_it() -> None:
+    store = open_store(new_memory())
+    account = open_account(store)
+    account.hold("r", Fraction(1, 2), DIGEST)
+    for step in range(3):
+        account.charge("r", step, cost(GRAIN))
+    key = f"accounts/{DATASET}/charges/r/000001.json"
+    charge = from_bytes(store.get(key))
+    store.put(key, to_bytes(charge.model_copy(update={"rho": GRAIN / 2})))
+    with pytest.raises(AccountError, match="damaged at entry 2 of run r"):
+        StoredAccount(store, DATASET).chain("r")
+
+
+@pytest.mark.parametrize("told", [Fraction(51, 100), Fraction(1)])
+def test_c9_a_close_that_tells_more_than_was_held_is_refused(told: Fraction) -> None:
+    account = open_account(open_store(new_memory()))
+    account.hold("r", Fraction(1, 2), DIGEST)
+    spent = Spent(rho=told, charges=1, seal=DIGEST)
+    at = datetime(2031, 2, 3, tzinfo=UTC)
+    close = Close(
+        number=2, previous=account.book.head, nonce="0" * 32, run="r", manifest=None, at=at, spent=spent
+    )  # fmt: skip
+    with pytest.raises(AccountError, match="no more than it held"):
+        account.book.check(close)
+
+
+def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_anything_is_spent(
+    tmp_path: Path,
+) -> None:
+    store = open_store(Place(url=str(tmp_path)))
+    account = open_account(store)
+    account.hold("r", Fraction(1, 2), DIGEST)
+    account.charge("r", 0, cost(GRAIN))
+    check_known(store, store, DATASET)
+    (tmp_path / key_of(1)).unlink()  # set back to where the run held nothing
+    with pytest.raises(AccountError, match="does not know 1 of the runs beside it"):
+        check_known(store, store, DATASET)
 
 
 # Runs are not shared
