@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 
-.PHONY: release docs test test-slow test-newest check format clean benchmark benchmark-engine benchmark-generation \
+.PHONY: release docs test test-slow test-nightly mutants test-newest check format clean benchmark benchmark-engine benchmark-generation \
 	benchmark-pipeline
 
 release: $(VENV)/ready  ## release the bundled example into out/
@@ -30,6 +30,12 @@ test-newest: $(VENV)/ready  ## schedules on the newest versions that are allowed
 	$(BIN)/uv pip install --quiet --upgrade --python $(VENV)-newest/bin/python --editable . --group dev
 	$(BIN)/uv pip freeze --quiet --exclude-editable --python $(VENV)-newest/bin/python | diff constraints.txt - || true
 	$(VENV)-newest/bin/python -m pytest -m slow tests/flows/test_schedules.py
+
+test-nightly: $(VENV)/ready  ## the tests that draw noise by the million
+	$(BIN)/python -m pytest -n 2 -m nightly
+
+mutants: $(VENV)/ready  ## plant faults one at a time, and see that the tests of the claim each breaks tell; writes docs/mutants.md
+	PYTHONPATH=tests $(BIN)/python -m mutants
 
 check: $(VENV)/ready  ## what must be clean before a commit
 	$(BIN)/ruff format --check .

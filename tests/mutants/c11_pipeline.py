@@ -1,0 +1,163 @@
+"""Faults of what the pipeline tells: to Prefect, to stores that are not private, in errors."""
+
+from mutants.fault import Fault
+
+POLICIES = "tasks/policies.py"
+
+FAULTS = (
+    Fault(
+        "the text of an unforeseen error is told",
+        "C11",
+        POLICIES,
+        '                f"{type(error).__name__} in {function.__name__};',
+        '                f"{type(error).__name__} ({error}) in {function.__name__};',
+        "It may quote a row, and Prefect keeps it.",
+        "test_c11_no_text_of_a_foreign_error_gets_out",
+    ),
+    Fault(
+        "an error keeps what led to it",
+        "C11",
+        POLICIES,
+        "        failure.__cause__ = failure.__context__ = None\n",
+        "        failure.__context__ = None\n",
+        "Prefect logs the whole chain.",
+        "test_c11_our_own_errors_pass_without_what_led_to_them",
+    ),
+    Fault(
+        "a panic is not sealed",
+        "C11",
+        POLICIES,
+        "        except BaseException as error:",
+        "        except Exception as error:",
+        "The panic of a library in Rust is no Exception, and may quote a row.",
+        "test_c11_no_text_of_a_panic_gets_out",
+    ),
+    Fault(
+        "the text of an unforeseen error is kept with the records",
+        "C11",
+        POLICIES,
+        "        store = open_store(ref.private)\n",
+        "        store = open_store(ref.root)\n",
+        "The store of records and accounts is not private.",
+        "test_c11_the_details_of_a_foreign_error_are_in_the_private_store_alone",
+    ),
+    Fault(
+        "Prefect keeps the results of private tasks",
+        "C11",
+        POLICIES,
+        'PRIVATE: Policy = {"persist_result": False,',
+        'PRIVATE: Policy = {"persist_result": True,',
+        "What a task returns is written to Prefect's own storage.",
+        "test_c11_prefect_keeps_and_repeats_nothing_of_a_task",
+    ),
+    Fault(
+        "Prefect repeats tasks that spend",
+        "C11",
+        POLICIES,
+        'PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}',
+        'PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 1}',
+        "That a task was repeated tells that it failed, and a run goes on by being resumed alone.",
+        "test_c11_prefect_keeps_and_repeats_nothing_of_a_task",
+    ),
+    Fault(
+        "a task is not sealed",
+        "C11",
+        "tasks/ingest.py",
+        '@task(name="ingest", task_run_name="{ref.dataset} {ref.run} ingest", **PRIVATE)\n@sealed\n',
+        '@task(name="ingest", task_run_name="{ref.dataset} {ref.run} ingest", **PRIVATE)\n',
+        "The text of an error that meets it becomes the state of the run.",
+        "test_c11_every_task_is_sealed",
+    ),
+    Fault(
+        "the ingest task returns how many fragments there are",
+        "C11",
+        "tasks/ingest.py",
+        '''def ingest(ref: RunRef) -> None:
+    """Read the private table in batches, check it, and keep it as codes in the private store."""
+    records.snapshot(ref)
+''',
+        '''def ingest(ref: RunRef) -> int:
+    """Read the private table in batches, check it, and keep it as codes in the private store."""
+    records.snapshot(ref)
+    return len(open_store(ref.private).keys())
+''',
+        "It tells how many rows there are, about, to Prefect.",
+        "test_c11_a_task_that_sees_the_table_returns_nothing",
+    ),
+    Fault(
+        "the error of a source tells how many rows were read",
+        "C11",
+        "ppsyn/sources/batches.py",
+        """    while True:
+        try:
+            frame = next(frames, None)
+        except broken:
+            break
+        if frame is None:
+            return
+        yield frame
+    raise SourceError(rule)
+""",
+        """    read = 0
+    while True:
+        try:
+            frame = next(frames, None)
+        except broken:
+            break
+        if frame is None:
+            return
+        read += len(frame)
+        yield frame
+    raise SourceError(f"{rule} {read} rows were read.")
+""",
+        "The number of rows is private.",
+        "test_c11_the_error_of_a_source_is_the_same_however_much_of_it_was_read",
+    ),
+    Fault(
+        "a refusal tells how many rows",
+        "C11",
+        "ppsyn/checks/private.py",
+        "            raise refusal_of(column)\n",
+        "            refusal = refusal_of(column)\n"
+        "            raise type(refusal)(column.name, f'{refusal.rule} in {(marked[column.name] < 0).sum()} rows')\n",
+        "How many rows have a value is an exact count.",
+        "test_c11_a_refusal_is_the_same_however_many_rows_are_refused_and_wherever_they_stand",
+    ),
+    Fault(
+        "as many parts as there are fragments",
+        "C11",
+        "ppsyn/runs/run.py",
+        "Spread(snapshot, self.ref.runtime.part_count, self.work)",
+        "Spread(snapshot, len(snapshot.fragments), self.work)",
+        "The number of Dask tasks tells how many rows there are.",
+        "test_c11_a_pass_has_as_many_parts_as_the_settings_say_however_many_rows_there_are",
+    ),
+    Fault(
+        "a table is read again when its run goes on",
+        "C11",
+        "ppsyn/runs/records.py",
+        "    if is_ingested(private, folder):\n        return\n",
+        "",
+        "Whether that fails, and how long it takes, tells whether the table has changed.",
+        "test_c11_whether_the_table_has_changed_since_a_run_began_changes_nothing",
+    ),
+    Fault(
+        "the codes stay when a release is published",
+        "C11",
+        "ppsyn/releases/publish.py",
+        "    run.private.delete(private_folder(run.ref.run))\n",
+        "",
+        "They are kept for longer than the run lasts.",
+        "test_c11_nothing_private_is_left_when_a_release_is_published",
+    ),
+    Fault(
+        "ids of persons are kept with the codes",
+        "C11",
+        "ppsyn/ingest.py",
+        "                crowd.add(batch.frame[person.column])\n",
+        "                crowd.add(batch.frame[person.column])\n"
+        '                shelf.write(f"ids/{number}", repr(batch.frame[person.column].tolist()).encode())\n',
+        "The private store holds codes, not values.",
+        "test_c11_an_error_about_a_csv_file_tells_nothing_of_it",
+    ),
+)
