@@ -38,6 +38,8 @@ def best_excess(rho: float, epsilon: float) -> float:
         high *= 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if middle in (low, high):
+            break
         low, high = (middle, high) if _slope(middle, rho, epsilon) < 0 else (low, middle)
     return high
 
@@ -93,5 +95,7 @@ def epsilon_from(rho: Fraction, delta: float) -> float:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if middle in (low, high):
+            break
         low, high = (low, middle) if log_delta(spent, middle) <= math.log(delta) else (middle, high)
     return high * (1 + _MARGIN) + _ABSOLUTE_MARGIN
