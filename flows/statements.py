@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,9 @@ from ppsyn.errors import AccountError
 from ppsyn.runs.known import check_known
 from ppsyn.runs.records import dataset_of, private_folder
 from ppsyn.storage import Store
+
+_epsilon_from = lru_cache(maxsize=None)(epsilon_from)
+"""A conversion takes a millisecond, and most runs of an account have spent the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Statement:
 
     def _epsilon(self, rho: Fraction) -> float | None:
         delta = self.book.opening.delta
-        return None if delta is None else epsilon_from(rho, delta)
+        return None if delta is None else _epsilon_from(rho, delta)
 
     def as_json(self) -> dict[str, object]:
         """For scripts. Amounts are exact fractions of zCDP rho, with epsilon at the account's delta."""
@@ -102,7 +106,7 @@ def statement(store: Store, dataset: str) -> Statement:
     account = StoredAccount(store, dataset)
     is_there = dataset in datasets(store)
     if is_there or dataset in store.folders("releases"):
-        check_known(store, store, dataset)
+        check_known(account, store, store)
     book = account.find() if is_there else None
     if book is None:
         known = ", ".join(datasets(store)) or "none"

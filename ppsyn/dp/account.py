@@ -36,7 +36,8 @@ class StoredAccount:
 
     def __init__(self, store: Store, dataset: str) -> None:
         """Use the account under `accounts/<dataset>`."""
-        self._store, self._dataset = store, dataset
+        self.dataset = dataset
+        self._store = store
         self._book: Book | None = None
         self._chains: dict[str, Chain] = {}
 
@@ -49,7 +50,7 @@ class StoredAccount:
         """
         book = self.find()
         if book is None:
-            raise AccountError(f"There is no account of {self._dataset!r} in {self._store.place.url}.")
+            raise AccountError(f"There is no account of {self.dataset!r} in {self._store.place.url}.")
         return book
 
     def find(self) -> Book | None:
@@ -101,15 +102,15 @@ class StoredAccount:
         """
         book = self.find()
         if book is None and cap is None:
-            raise unopened(self._dataset)
+            raise unopened(self.dataset)
         if book is not None and book.opening.unit != unit:
             raise AccountError(
-                f"The account of {self._dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
+                f"The account of {self.dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
                 "their costs cannot be added."
             )
         if book is not None and cap is not None and cap != book.cap:
             raise AccountError(
-                f"The account of {self._dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
+                f"The account of {self.dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
                 f"{float(cap):.6g}. Leave account.cap out, or change the cap with `ppsyn budget --set-cap`."
             )
 
@@ -127,7 +128,7 @@ class StoredAccount:
         self.check_terms(cap, unit)
         if self.find() is None and cap is not None:
             opening = Opening(
-                number=0, previous=FIRST, nonce=uuid4().hex, dataset=self._dataset, cap=cap, delta=delta, unit=unit,
+                number=0, previous=FIRST, nonce=uuid4().hex, dataset=self.dataset, cap=cap, delta=delta, unit=unit,
                 at=_now(),
             )  # fmt: skip
             open_book(to_bytes(opening))  # what may not stand in a store is not written to one
@@ -211,7 +212,7 @@ class StoredAccount:
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        raise AccountError(f"The account of {self._dataset!r} is too busy: no entry could be written; nothing changed.")
+        raise AccountError(f"The account of {self.dataset!r} is too busy: no entry could be written; nothing changed.")
 
     def _create(self, key: str, data: bytes) -> bool:
         """Whether the entry is in the store now, under its number."""
@@ -268,7 +269,7 @@ class StoredAccount:
             part.charges,
         ):
             raise AccountError(
-                f"The account of {self._dataset!r} is damaged: the charges of run {run} are not those that it was "
+                f"The account of {self.dataset!r} is damaged: the charges of run {run} are not those that it was "
                 "closed with."
             )
         return chain
@@ -283,17 +284,17 @@ class StoredAccount:
         raise self._damaged()
 
     def _damaged(self) -> AccountError:
-        return AccountError(f"The account of {self._dataset!r} is damaged: an entry is missing or out of place.")
+        return AccountError(f"The account of {self.dataset!r} is damaged: an entry is missing or out of place.")
 
     def _opened(self, data: bytes) -> Book:
         try:
             book = open_book(data)
         except AccountError as error:
-            problem = f"The account of {self._dataset!r} is damaged at entry 0: {error}"
+            problem = f"The account of {self.dataset!r} is damaged at entry 0: {error}"
         else:
-            if book.opening.dataset == self._dataset:
+            if book.opening.dataset == self.dataset:
                 return book
-            problem = f"The account of {self._dataset!r} is damaged: entry 0 is of another dataset."
+            problem = f"The account of {self.dataset!r} is damaged: entry 0 is of another dataset."
         raise AccountError(problem)
 
     def _post(self, sequence: Book | Chain, data: bytes) -> None:
@@ -301,14 +302,14 @@ class StoredAccount:
         try:
             sequence.post(data)
         except (AccountError, BudgetExceededError, RunTakenError) as error:
-            problem = f"The account of {self._dataset!r} is damaged at entry {sequence.count}{where}: {error}"
+            problem = f"The account of {self.dataset!r} is damaged at entry {sequence.count}{where}: {error}"
         else:
             return
         raise AccountError(problem)
 
     @property
     def _folder(self) -> str:
-        return f"accounts/{self._dataset}"
+        return f"accounts/{self.dataset}"
 
     @property
     def _charges(self) -> str:

@@ -53,8 +53,8 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
     prove(root)
     try_out(open_store(ref.private))
     try_out(release)
-    check_known(root, open_store(ref.releases), ref.dataset)
     account = StoredAccount(root, ref.dataset)
+    check_known(account, root, open_store(ref.releases))
     account.check_terms(None, unit_of(record.person))
     part = account.book.parts.get(record.release)
     if part is None or part.manifest != record.manifest:

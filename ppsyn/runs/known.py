@@ -14,7 +14,7 @@ _READERS = 16
 _MOST_NAMED = 10
 
 
-def check_known(root: Store, releases: Store, dataset: str) -> None:
+def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
     """See that the account of a dataset knows the runs beside it that have told something; nothing is written.
 
     Privacy:
@@ -22,14 +22,14 @@ def check_known(root: Store, releases: Store, dataset: str) -> None:
         spent already be spent again.
 
     Args:
-        root: Where the account and the runs are.
+        account: The account.
+        root: Where it and the runs are.
         releases: Where releases are published.
-        dataset: Whose account.
 
     Raises:
         AccountError: Naming what the account lacks.
     """
-    account = StoredAccount(root, dataset)
+    dataset = account.dataset
     charged = set(account.charged())
     found = {*charged, *releases.folders(f"releases/{dataset}"), *root.folders("runs")}
     book = account.find()  # after what was found: a run holds its budget before it leaves anything

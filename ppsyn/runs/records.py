@@ -175,8 +175,8 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     place, cap = config.stores.root, _cap(config)
     if not place.is_local or Path(place.url).is_dir():
         root, releases = open_store(place), config.stores.releases
-        check_known(root, root if releases is None else open_store(releases), config.dataset)
         account = StoredAccount(root, config.dataset)
+        check_known(account, root, root if releases is None else open_store(releases))
         account.check_terms(cap, unit_of(config.privacy.person))
         book = account.find()
         if book is not None:
@@ -214,8 +214,9 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
 
 
 def _hold(ref: RunRef, config: ReleaseConfig) -> None:
-    check_known(open_store(ref.root), open_store(ref.releases), ref.dataset)
-    account = StoredAccount(open_store(ref.root), ref.dataset)
+    root = open_store(ref.root)
+    account = StoredAccount(root, ref.dataset)
+    check_known(account, root, open_store(ref.releases))
     cap = config.account.cap
     account.open(_cap(config), cap.delta if cap else config.privacy.delta, unit_of(config.privacy.person))
     part = account.book.parts.get(ref.run)

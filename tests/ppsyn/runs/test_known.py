@@ -152,10 +152,10 @@ def answered(root: Store, run: str) -> None:
 def test_figures_that_were_published_are_missed_too(root: Store) -> None:
     record = f'{{"dataset": "people", "release": "{RUN}"}}'.encode()
     root.put(f"runs/{FIGURES}/quality.json", record)
-    check_known(root, root, "people")  # written down before the budget was set aside, and no more
+    check_known(StoredAccount(root, "people"), root, root)  # written down before the budget was set aside, and no more
     root.put(f"releases/people/{RUN}/quality/{FIGURES}.json", b"{}")
     with pytest.raises(AccountError, match=FIGURES):
-        check_known(root, root, "people")
+        check_known(StoredAccount(root, "people"), root, root)
 
 
 def test_releases_in_a_place_of_their_own_are_looked_at(folder: Path, root: Store, tmp_path: Path) -> None:
@@ -163,16 +163,16 @@ def test_releases_in_a_place_of_their_own_are_looked_at(folder: Path, root: Stor
     other = open_store(Place(url=str(tmp_path)))
     (tmp_path / "elsewhere").rename(tmp_path / "releases")
     removed_with_runs(folder)
-    check_known(root, root, "people")
+    check_known(StoredAccount(root, "people"), root, root)
     with pytest.raises(AccountError, match=RUN):
-        check_known(root, other, "people")
+        check_known(StoredAccount(root, "people"), root, other)
 
 
 # What an account need not know
 
 
 def test_an_account_that_knows_all_is_not_refused(root: Store) -> None:
-    check_known(root, root, "people")
+    check_known(StoredAccount(root, "people"), root, root)
 
 
 @pytest.mark.parametrize(
@@ -189,15 +189,15 @@ def test_an_account_that_knows_all_is_not_refused(root: Store) -> None:
 )
 def test_what_has_told_nothing_or_is_not_of_the_dataset_is_not_missed(root: Store, key: str, data: bytes) -> None:
     root.put(key, data)
-    check_known(root, root, "people")
+    check_known(StoredAccount(root, "people"), root, root)
 
 
 def test_runs_of_other_datasets_of_the_store_are_not_missed(root: Store) -> None:
     root.put(f"runs/{NEW}/config.json", b'{"dataset": "census"}')
     answered(root, NEW)
-    check_known(root, root, "people")
+    check_known(StoredAccount(root, "people"), root, root)
     with pytest.raises(AccountError, match=NEW):
-        check_known(root, root, "census")
+        check_known(StoredAccount(root, "census"), root, root)
 
 
 class CountingStore(LyingStore):
@@ -216,12 +216,12 @@ class CountingStore(LyingStore):
 
 def test_known_runs_cost_no_reading_however_many_there_are(root: Store) -> None:
     counting = reopened(CountingStore, root)
-    check_known(counting, counting, "people")
+    check_known(StoredAccount(counting, "people"), counting, counting)
     before, account = counting.reads, StoredAccount(root, "people")
     for number in range(200):
         root.put(f"runs/many-{number}/config.json", b'{"dataset": "people"}')
         answered(root, f"many-{number}")
         account.hold(f"many-{number}", Fraction(1, 10**6), "0" * 64)
     counting.reads = 0
-    check_known(counting, counting, "people")
+    check_known(StoredAccount(counting, "people"), counting, counting)
     assert counting.reads == before + 200  # the new entries of the account
