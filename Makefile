@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 
 .PHONY: release docs test test-slow test-nightly mutants test-newest check format clean benchmark benchmark-engine benchmark-generation \
-	benchmark-pipeline
+	benchmark-pipeline benchmark-account
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
@@ -58,6 +58,9 @@ benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
 
 benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
 	$(BIN)/python -m flows.overhead examples/adult/release.yaml
+
+benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the charges that an account has
+	$(BIN)/python -m flows.years examples/adult/release.yaml
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
