@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self, cast
 
@@ -9,6 +10,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from schemas.base import FrozenModel
+from schemas.columns.values import Text
 from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
 from schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from schemas.places import Place
@@ -17,6 +19,9 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=6
 """Lower-case letters and digits, with single hyphens and underscores between them."""
 
 _PASSWORD = re.compile(r"://[^/@:]*:(?P<password>.*)@|[?&]\w*(password|passwd|pwd)=(?P<value>[^&]*)", re.IGNORECASE)
+_PARTS = frozenset("YymdjbBHIMSfpz")
+"""Of a form of dates: what does not depend on the machine. Names of months are English."""
+
 _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 
 
@@ -41,12 +46,52 @@ class CsvSource(_FileSource):
     """How characters are written; a byte order mark is passed over."""
     newlines_in_values: bool = False
     """Whether quoted values hold newlines. A row is then no line any more, and a stray quote can swallow others."""
+    decimal: Literal[".", ","] = "."
+    """What stands before the fraction of a number."""
+    thousands: Literal[".", ",", " ", "'"] | None = None
+    """What stands between groups of three digits, in all of a number or nowhere; any space will do for a space."""
+    dates: str | None = None
+    """How dates are written, as `%d.%m.%Y`; without it, as 2020-12-31. Any other way is a value outside the domain."""
+    datetimes: str | None = None
+    """How moments are written, as `%d.%m.%Y %H:%M`; without it, as 2020-12-31T23:59:00."""
+    trues: tuple[Text, ...] = ()
+    """Words for true, beside true and 1; letter by letter."""
+    falses: tuple[Text, ...] = ()
+    """Words for false, beside false and 0."""
+
+    @model_validator(mode="after")
+    def _check_writing(self) -> Self:
+        if self.decimal == self.thousands:
+            raise ValueError("Expected thousands to be another mark than decimal.")
+        if set(self.trues) & set(self.falses):
+            raise ValueError("Expected no word in both trues and falses.")
+        for name, form in (("dates", self.dates), ("datetimes", self.datetimes)):
+            if form is not None:
+                _check_form(name, form)
+        return self
 
 
 class ParquetSource(_FileSource):
     """Parquet files."""
 
     kind: Literal["parquet"]
+
+
+def _check_form(name: str, form: str) -> None:
+    """Refuse a form of dates that leaves the day open, or that means one thing here and another there."""
+    parts = set(re.findall(r"%(.)", form.replace("%%", "")))
+    if not parts <= _PARTS:
+        told = " ".join(f"%{part}" for part in sorted(_PARTS))
+        raise ValueError(f"Expected {name} to be made of {told}; got %{min(parts - _PARTS)}.")
+    if not parts & {"Y", "y"} or not ("j" in parts or ("d" in parts and parts & {"m", "b", "B"})):
+        raise ValueError(f"Expected {name} to tell year, month and day, such as %d.%m.%Y; got {form!r}.")
+    try:
+        datetime.strptime(datetime(2001, 2, 3, tzinfo=UTC).strftime(form), form)
+    except (ValueError, re.error):
+        problem = f"Expected {name} to be a form of dates, such as %d.%m.%Y; got {form!r}."
+    else:
+        return
+    raise ValueError(problem)
 
 
 class SqlSource(FrozenModel):

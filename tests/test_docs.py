@@ -14,7 +14,7 @@ from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.results import Row
 from schemas.benchmark import METRICS
 from schemas.columns import KINDS
-from schemas.release import StoresConfig, load_release
+from schemas.release import CsvSource, StoresConfig, load_release
 from schemas.table import TableSchema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +51,13 @@ def test_release_files_on_the_pages_load(name: str, tmp_path: Path) -> None:
     for block in files:
         (tmp_path / "release.yaml").write_text(block, encoding="utf-8")
         assert load_release(tmp_path / "release.yaml").source
+
+
+def test_the_csv_source_on_the_page_loads_with_every_setting() -> None:
+    (block,) = blocks("docs/sources.md")
+    told = yaml.safe_load(block)
+    assert set(CsvSource.model_fields) == {*told, "batch_rows", "newlines_in_values"}
+    assert CsvSource.model_validate(told).trues == ("ja",)
 
 
 def test_stores_on_the_page_load() -> None:

@@ -18,6 +18,7 @@ from ppsyn.sources.database import check_stable as query_stable
 from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
 from ppsyn.sources.names import check_names, needed
 from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
+from ppsyn.sources.writing import in_plain_words
 from schemas.config import PersonUnit
 from schemas.release import CsvSource, ParquetSource, Source, SqlSource
 from schemas.table import TableSchema
@@ -110,6 +111,8 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
         own = _check_fragment(fragment, source, schema, person)
         inside = [name for name in names if name in own]
         for frame in guarded(_frames(fragment, source, inside, person), _BROKEN, _rule(fragment, source)):
+            if isinstance(source, CsvSource):
+                frame = in_plain_words(frame, source, schema)  # noqa: PLW2901
             outside = {name: _repeated(fragment.partition[name], len(frame)) for name in names if name not in own}
             yield Batch(fragment.url, frame.assign(**outside)[names] if outside else frame)
 
