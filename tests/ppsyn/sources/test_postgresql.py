@@ -171,3 +171,24 @@ def test_a_password_may_hold_any_character(url: str, postgres: str, monkeypatch:
     monkeypatch.setenv("PPSYN_TEST_USER", user)
     odd = url.replace("postgres:$", "${PPSYN_TEST_USER}:$")
     check_source(source_of(odd, "SELECT * FROM t"), SCHEMA, PERSON)
+
+
+def test_a_row_that_goes_or_changes_moves_no_other(url: str, postgres: str) -> None:
+    values = ["1, 'cook', 1", "null, null, null", "200, 'clown', 2", "7, '', 2", "-1, 'nurse', 3"]
+    fill(postgres, 'CREATE TABLE t (n int, age integer, "job.title" text, who bigint)')
+    fill(postgres, *(f"INSERT INTO t VALUES ({n}, {value})" for n, value in enumerate(values)))
+    source = source_of(url, 'SELECT age, "job.title", who FROM t ORDER BY n')
+
+    def rows() -> list[tuple[object, ...]]:
+        frames = [batch.frame for batch in read_batches(source, SCHEMA, PERSON)]
+        found = [zip(*encode_marked(frame, SCHEMA).values(), frame["who"], strict=True) for frame in frames]
+        return [tuple(row) for each in found for row in each]
+
+    before = rows()
+    for n in range(len(values)):
+        fill(postgres, f"UPDATE t SET age = 55, \"job.title\" = 'cook', who = 9 WHERE n = {n}")
+        changed = rows()
+        assert changed == [*before[:n], (55, 0, 9), *before[n + 1 :]]
+        fill(postgres, f"DELETE FROM t WHERE n = {n}")
+        assert rows() == [*before[:n], *before[n + 1 :]]
+        fill(postgres, f"INSERT INTO t VALUES ({n}, {values[n]})")
