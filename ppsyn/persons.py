@@ -1,17 +1,11 @@
 """The person as the unit of privacy: a bound on how many rows each contributes."""
 
-import math
 import secrets
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
-from fractions import Fraction
 from hashlib import blake2b
-from numbers import Rational, Real
 from typing import Any, Self, TypeAlias
-from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -19,19 +13,22 @@ from numpy.typing import NDArray
 
 from ppsyn.discretize.reading import is_null
 from ppsyn.errors import ConfigError, SchemaError, StoreError
+from ppsyn.ids import plain
+from ppsyn.limits import MOST_ROWS
 
 Keys: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.void]
 
-_ROW = np.dtype([("who", "<u8"), ("whose", "<u8"), ("key", "<u8"), ("row", "<u8")])
-"""Of a row: both halves of its person's mark, its key, and which it is."""
+_MARK = ("who", "whose", "whom")
+_ROW = np.dtype([(name, "<u8") for name in (*_MARK, "key", "row")])
+"""Of a row: its person's mark in three parts, its key, and which it is."""
 
 _BUCKETS = 256
 _BUCKET_ROWS = 2**13
-"""Rows of a bucket that are held in memory: 64 MB in all."""
+"""Rows of a bucket that are held in memory: 80 MB in all."""
 
 _KEY_BYTES = 32
-_NOBODY = bytes(16)
+_NOBODY = bytes(24)
 
 
 def draw_keys(count: int) -> Keys:
@@ -77,7 +74,7 @@ def bound_contributions(
 class Crowd:
     """Whose rows the batches of a table hold, in memory that does not grow with it but for a bit a row.
 
-    A row is known by a mark of its person, 128 bits under a secret that ends with this object, and by its key. Rows
+    A row is known by a mark of its person, 192 bits under a secret that ends with this object, and by its key. Rows
     are put into buckets by their marks, so that all of a person are in one. A bucket that is full is relieved of rows
     that cannot be kept, since their person has enough with smaller keys in the same bucket, and then goes
     to a temporary file that has no name: it is gone when this process is, however that ends.
@@ -85,7 +82,7 @@ class Crowd:
     Privacy:
         As of `bound_contributions`: a table in batches keeps the rows that it would
         keep in one piece, unless two of n persons have the same mark, which has
-        probability n^2 / 2^129 at most.
+        probability n^2 / 2^193 at most: less than 2^-119, as n is below 2^37.
     """
 
     def __init__(self, person_column: str, max_rows: int, *, draw: Callable[[int], Keys] = draw_keys) -> None:
@@ -119,13 +116,16 @@ class Crowd:
         """Take in the persons of a batch, and draw a key for each row.
 
         Raises:
-            SchemaError: If the ids cannot tell persons apart.
+            SchemaError: If the ids cannot tell persons apart, or there are too many.
             StoreError: If the temporary file cannot be written.
         """
+        before = sum(self._sizes)
+        if before + len(ids) >= MOST_ROWS:
+            raise SchemaError("Expected a table of fewer than 2^37 rows: of more, persons might not be told apart.")
         rows = np.empty(len(ids), _ROW)
-        marks = self._marks(ids)
-        rows["who"], rows["whose"], rows["key"] = marks[:, 0], marks[:, 1], self._draw(len(ids))
-        rows["row"] = np.arange(len(ids)) + sum(self._sizes)
+        for name, part in zip(_MARK, self._marks(ids).T, strict=True):
+            rows[name] = part
+        rows["key"], rows["row"] = self._draw(len(ids)), np.arange(len(ids)) + before
         self._sizes.append(len(ids))
         bucket = rows["who"] % np.uint64(_BUCKETS)
         order = np.argsort(bucket, kind="stable")
@@ -174,9 +174,9 @@ class Crowd:
 
     def _smallest(self, rows: Rows) -> Rows:
         """Of each person so many rows as may be kept, those of smallest key; of equal keys the first."""
-        rows = rows[np.lexsort((rows["row"], rows["key"], rows["whose"], rows["who"]))]
+        rows = rows[np.lexsort([rows[name] for name in ("row", "key", *_MARK)])]
         is_first = np.ones(rows.size, np.bool_)
-        is_first[1:] = (rows["who"][1:] != rows["who"][:-1]) | (rows["whose"][1:] != rows["whose"][:-1])
+        is_first[1:] = np.any([rows[name][1:] != rows[name][:-1] for name in _MARK], axis=0)
         places = np.arange(rows.size)
         ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))
         return rows[ranks < self._max_rows]
@@ -186,18 +186,18 @@ class Crowd:
         try:
             positions, distinct = pd.factorize(ids)
             marks = [self._mark(person) for person in distinct.tolist()]
-        except (TypeError, NotImplementedError, OverflowError):
+        except (TypeError, NotImplementedError, OverflowError, ValueError):
             problem = (
                 f"Expected the person column {self._column!r} to hold plain identifiers: text, numbers, dates or UUIDs."
             )
         else:
-            return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, 2)[positions]
+            return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, len(_MARK))[positions]
         raise SchemaError(problem)
 
     def _mark(self, person: object) -> bytes:
         if is_null(person):
             return _NOBODY
-        return blake2b(_plain(person), digest_size=len(_NOBODY), key=self._secret).digest()
+        return blake2b(plain(person), digest_size=len(_NOBODY), key=self._secret).digest()
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -206,42 +206,7 @@ class Crowd:
             return
         except OSError as error:
             problem = (
-                f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 32 bytes a row: "
+                f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 40 bytes a row: "
                 "make room there, or name another folder in TMPDIR."
             )
         raise StoreError(problem)
-
-
-def _plain(person: object) -> bytes:
-    """The same bytes for ids that are equal, and others for ids that are not.
-
-    Raises:
-        TypeError: If it is of no kind that is known to tell so.
-    """
-    match person:
-        case str():
-            plain = b"text " + person.encode("utf-8", "surrogatepass")
-        case bytes():
-            plain = b"bytes " + person
-        case UUID():
-            plain = b"uuid " + person.bytes
-        case Decimal() | Real():
-            plain = _plain_number(person)
-        case datetime():
-            plain = f"moment {(person if person.tzinfo is None else person.astimezone(UTC)).isoformat()}".encode()
-        case date() | time():
-            plain = f"{type(person).__name__} {person.isoformat()}".encode()
-        case _:
-            raise TypeError("no plain identifier")
-    return plain
-
-
-def _plain_number(number: Decimal | Real) -> bytes:
-    """In base 16, which knows no limit of digits; 1, 1.0 and True are one."""
-    if isinstance(number, int):
-        return b"number %x/1" % number
-    exact = number if isinstance(number, Rational | Decimal) else float(number)
-    if exact in (math.inf, -math.inf):
-        return f"number {float(exact)}".encode()
-    ratio = Fraction(exact)
-    return f"number {ratio.numerator:x}/{ratio.denominator:x}".encode()

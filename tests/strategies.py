@@ -186,6 +186,9 @@ raw_values = st.one_of(
     st.timedeltas(),
     _stamps,
     st.integers(-(2**60), 2**60).map(lambda ticks: np.datetime64(ticks, "D")),
+    st.builds(np.timedelta64, st.integers(-(2**40), 2**40), st.sampled_from(["Y", "D", "us", "ns"])),
+    st.just(np.timedelta64("NaT", "s")),
+    st.just([]).map(lambda _: np.timedelta64(5)),  # cannot be hashed
     st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=1), st.integers(), max_size=1),
     st.just(object()),

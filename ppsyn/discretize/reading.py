@@ -94,9 +94,16 @@ def _is_groupable(raw: Raw) -> bool:
 
 
 def _read_each(values: Iterable[object], one: ReadOne, dtype: type[np.int64 | np.float64]) -> Reading:
-    pairs = [one(value) for value in values]
+    pairs = [_read_one(value, one) for value in values]
     numbers = np.fromiter((number for number, _ in pairs), dtype, len(pairs))
     return Reading(numbers, np.fromiter((fit for _, fit in pairs), np.int8, len(pairs)))
+
+
+def _read_one(value: object, one: ReadOne) -> tuple[float, Fit]:
+    """NumPy's durations say that they are integers; they fit no column."""
+    if isinstance(value, np.timedelta64):
+        return one(None if is_null(value) else _MISFIT)
+    return one(value)
 
 
 def _spread(distinct: Reading, positions: NDArray[np.integer[Any]]) -> Reading:

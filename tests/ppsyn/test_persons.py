@@ -122,19 +122,32 @@ class Text(str):
     __slots__ = ()
 
 
+_HALF = timedelta(minutes=30)
+
 _SAME = [
     ["1", Text("1")],
-    [1, 1.0, True, Decimal("1.00"), Fraction(1), np.float32(1), np.int8(1)],
+    [1, 1.0, True, np.True_, Decimal("1.00"), Fraction(1), np.float32(1), np.int8(1), np.longdouble(1)],
     [0.0, -0.0, 0],
     [0.5, Decimal("0.5")],
     [2**70, float(2**70), Decimal(2**70)],
     [math.inf, Decimal("Infinity")],
     [b"1"],
     [UUID(int=1)],
-    [date(2020, 1, 1)],
-    [datetime(2020, 1, 1), pd.Timestamp("2020-01-01")],  # as tables have it
+    [
+        date(2020, 1, 1),
+        datetime(2020, 1, 1),
+        pd.Timestamp("2020-01-01"),
+        np.datetime64("2020-01-01"),
+        np.datetime64("2020-01", "M"),
+        np.datetime64("2020-01-01T00", "ns"),
+    ],
+    [pd.Timestamp("2020-01-01T00:00:00.000000001"), np.datetime64("2020-01-01T00:00:00.000000001", "ns")],
     [datetime(2020, 1, 1, tzinfo=UTC), pd.Timestamp("2020-01-01 02:00", tz=timezone(timedelta(hours=2)))],
+    [datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))],
     [time(1)],
+    [time(1, tzinfo=UTC), time(3, tzinfo=timezone(timedelta(hours=2))), time(0, 30, tzinfo=timezone(-_HALF))],
+    [time(23, tzinfo=timezone(timedelta(hours=2)))],
+    [time(21, tzinfo=timezone(timedelta(hours=3)))],
     [Decimal("1e400")],
     [None, math.nan, pd.NA, pd.NaT, Decimal("NaN")],
 ]

@@ -2,8 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -19,7 +24,7 @@ from strategies import columns, raw_values
 from ppsyn import synthesize
 from ppsyn.discretize import domain_of, encode
 from ppsyn.errors import SchemaError
-from ppsyn.persons import Keys, bound_contributions
+from ppsyn.persons import Crowd, Keys, bound_contributions
 from ppsyn.requests import GRID
 from schemas.columns import ColumnSchema
 from schemas.release import ReleaseConfig
@@ -168,3 +173,167 @@ def test_c8_what_a_run_measures_is_bounded_and_scaled_by_the_rows_of_a_person(
     run.ask()
     (draw,) = watched.draws
     assert (sum(draw.exact), draw.sensitivity) == (2 * max_rows + 1, max_rows)
+
+
+_offsets = st.integers(-86_399, 86_399).map(lambda seconds: timezone(timedelta(seconds=seconds)))
+_unfolded = st.datetimes(datetime(1700, 1, 1), datetime(2250, 1, 1))  # as far as nanoseconds reach
+
+
+@st.composite
+def same_times(draw: st.DrawFn) -> list[object]:
+    """A time of a clock, with one offset or another."""
+    offset, other = draw(_offsets), draw(_offsets)
+    first = draw(st.times()).replace(tzinfo=offset)
+    moved = datetime.combine(date(2020, 6, 15), first).astimezone(other)
+    is_same_day = moved.date() == date(2020, 6, 15)  # a time past midnight is another, to Python too
+    return [first, moved.timetz()] if is_same_day else [first]
+
+
+@st.composite
+def same_moments(draw: st.DrawFn) -> list[object]:
+    """A moment with an offset or without, of several types."""
+    local = draw(_unfolded)
+    stamp = pd.Timestamp(local)
+    plain = [local, stamp, stamp.as_unit("ns"), np.datetime64(local, "us"), np.datetime64(local, "ns")]
+    aware = local.replace(tzinfo=draw(_offsets))
+    moved = aware.astimezone(draw(_offsets))
+    return plain if draw(st.booleans()) else [aware, moved, pd.Timestamp(moved), pd.Timestamp(aware).as_unit("ns")]
+
+
+@st.composite
+def same_numbers(draw: st.DrawFn) -> list[object]:
+    """A number of several types."""
+    whole = draw(st.integers(-128, 127))
+    exact = [
+        whole,
+        float(whole),
+        Decimal(whole),
+        Fraction(whole),
+        np.int8(whole),
+        np.float16(whole),
+        np.longdouble(whole),
+    ]
+    half = whole / 2 + 0.5
+    parted = [half, Decimal(half), Fraction(half), np.float32(half), np.float64(half), np.longdouble(half)]
+    truths: list[object] = [bool(whole), np.bool_(whole)] if whole in (0, 1) else []
+    return exact + truths if draw(st.booleans()) else parted
+
+
+def same_days(day: date) -> list[object]:
+    return [
+        day,
+        datetime(day.year, day.month, day.day),
+        pd.Timestamp(day),
+        np.datetime64(day, "D"),
+        np.datetime64(day, "s"),
+    ]
+
+
+same_ids = st.one_of(same_times(), same_moments(), same_numbers(), _unfolded.map(datetime.date).map(same_days))
+"""Ids that are equal, in all the types in which a batch may have them."""
+
+
+def kept_of(batches: list[list[object]]) -> int:
+    """How many rows are kept in all where a person keeps one."""
+    with Crowd("who", 1) as crowd:
+        for batch in batches:
+            crowd.add(pd.Series(batch, dtype=object))
+        return sum(int(is_kept.sum()) for is_kept in crowd.choose())
+
+
+@given(same_ids, st.data())
+@settings(deadline=None)
+def test_c8_equal_ids_are_one_person_whatever_the_batch_and_the_type(same: list[object], data: st.DataObject) -> None:
+    ids = data.draw(st.permutations(same))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(ids)), max_size=3)))
+    assert kept_of([ids[a:b] for a, b in pairwise([0, *cuts, len(ids)])]) == 1
+    assert kept_of([[each] for each in ids]) == 1
+
+
+@given(st.lists(same_ids, min_size=2, max_size=5))
+@settings(deadline=None)
+def test_c8_ids_that_python_tells_apart_are_as_many_persons(different: list[list[object]]) -> None:
+    ids = [same[0] for same in different]
+    persons = {_canonical(each) for each in ids}
+    assert kept_of([[each] for each in ids]) == len(persons)
+
+
+def _canonical(each: object) -> object:
+    """A day as its first moment: the one kind of equality that is NumPy's and not Python's."""
+    return datetime(each.year, each.month, each.day) if type(each) is date else each
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+def test_c8_a_time_with_an_offset_is_one_person_over_batches_and_dtypes(offset: int) -> None:
+    zones = [timezone(timedelta(hours=hours)) for hours in (offset, offset + 1)]
+    times = [time(12 + at, 30, tzinfo=zone) for at, zone in enumerate(zones)]
+    assert times[0] == times[1]
+    assert kept_of([times[:1], times[1:]]) == kept_of([times]) == 1
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_c8_a_time_that_the_clock_shows_twice_is_one_person_as_it_is_to_python(fold: int) -> None:
+    twice = datetime(2020, 10, 25, 1, 30, tzinfo=ZoneInfo("Europe/London"))
+    assert twice == twice.replace(fold=1)
+    ids = [twice, twice.replace(fold=fold), pd.Timestamp(twice), pd.Timestamp(twice.replace(fold=1))]
+    assert kept_of([[each] for each in ids]) == kept_of([ids]) == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "dtypes"),
+    [
+        ([1, 2], ["int8", "Int64", "float32", "Float64", "int64[pyarrow]", "double[pyarrow]", "category", object]),
+        (
+            [pd.Timestamp(2020, 1, 1), pd.Timestamp(2020, 1, 2)],
+            ["datetime64[s]", "datetime64[ns]", "timestamp[us][pyarrow]", "date32[day][pyarrow]", "category", object],
+        ),
+        (
+            [pd.Timestamp("2020-01-01T00Z"), pd.Timestamp("2020-06-01T00Z")],
+            ["datetime64[us, UTC]", "datetime64[ns, Europe/Rome]", "timestamp[ms, tz=Asia/Tokyo][pyarrow]", object],
+        ),
+        (["a", "b"], ["str", "string[pyarrow]", "category", object]),
+    ],
+)
+def test_c8_equal_ids_are_one_person_whatever_the_dtype_of_the_batch(raw: list[object], dtypes: list[str]) -> None:
+    with Crowd("who", 1) as crowd:
+        for dtype in dtypes:
+            crowd.add(pd.Series(raw).astype(dtype))
+        assert sum(int(is_kept.sum()) for is_kept in crowd.choose()) == 2
+
+
+def test_c8_persons_are_counted_no_further_than_their_marks_can_tell_them_apart() -> None:
+    with Crowd("who", 1) as crowd:
+        crowd.add(pd.Series(["a"]))
+        crowd._sizes.append(2**37 - 3)  # as if so many rows had come in between
+        crowd.add(pd.Series(["b"]))
+        with pytest.raises(SchemaError, match=r"fewer than 2\^37 rows"):
+            crowd.add(pd.Series(["c"]))
+
+
+def test_c8_a_mark_has_so_many_bits_that_no_two_persons_share_one() -> None:
+    # n^2 / 2^(bits + 1) over fewer than 2^37 persons: the term that the claim adds to delta is 2^-119.
+    with Crowd("who", 1) as crowd:
+        marks = crowd._marks(pd.Series(["a", "b", None], dtype=object))
+    assert 2 * 37 - (8 * marks.itemsize * marks.shape[1] + 1) == -119
+    assert all(len({int(mark) for mark in part}) == 3 for part in marks.T)
+
+
+@pytest.mark.parametrize(
+    "odd", [np.timedelta64(5, "D"), np.timedelta64(5), np.timedelta64(3, "Y"), np.timedelta64("NaT")]
+)
+@given(column=columns(may_refuse=False))
+@settings(deadline=None, max_examples=20)
+def test_c8_a_duration_stops_no_encoding_and_is_no_number(odd: object, column: ColumnSchema) -> None:
+    schema = TableSchema(name="one", columns=(column,))
+
+    def codes_of(value: object) -> list[int]:
+        frame = pd.DataFrame({column.name: pd.Series([value], dtype=object)})
+        return encode(frame, schema).columns[column.name].tolist()
+
+    assert codes_of(odd) == codes_of(None if np.isnat(odd) else object())
+
+
+@pytest.mark.parametrize("odd", [np.timedelta64(5), np.timedelta64(5, "D"), timedelta(5)])
+def test_c8_a_duration_is_no_id_and_is_refused(odd: object) -> None:
+    with pytest.raises(SchemaError, match="plain identifiers"):
+        kept_of([[odd]])
