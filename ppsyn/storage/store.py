@@ -22,6 +22,7 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 from typing_extensions import override
 
 from ppsyn.errors import MissingError, StoreError
+from ppsyn.storage.secrecy import cause, close_file, is_private, make_folders, shown
 from schemas.places import Place
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ _MEMORY: dict[str, MemoryStore] = {}
 class Store:
     """Objects under one place. Keys are relative to it, with slashes.
 
-    Writes are whole objects: a reader sees all of one or nothing.
+    Writes are whole objects: a reader sees all of one or nothing. In a folder, runs and accounts are
+    their owner's alone.
     """
 
     def __init__(self, place: Place, backend: ObjectStore, prefix: str = "") -> None:
@@ -80,13 +82,23 @@ class Store:
         tries = _TRIES if self.place.is_local else 1
         for left in reversed(range(tries)):
             try:
+                self._make_folders(key)
                 mode, parts = ("create", False) if is_new else ("overwrite", None)
                 obstore.put(self._backend, self._prefix + key, data, mode=mode, use_multipart=parts)
-            except GenericError as error:
+                self._close_file(key)
+            except (GenericError, FileNotFoundError) as error:
                 if not left or "No such file" not in str(error):
                     raise
             else:
                 return
+
+    def _make_folders(self, key: str) -> None:
+        if self.place.is_local:
+            make_folders(Path(self.place.url), key)
+
+    def _close_file(self, key: str) -> None:
+        if self.place.is_local:
+            close_file(Path(self.place.url), key)
 
     def get(self, key: str) -> bytes:
         """The object.
@@ -158,6 +170,7 @@ class Store:
         """A file to write the object to, in bounded memory. The object appears when the block ends without an error."""
         told = partial(self._told, "write", key)
         with told():
+            self._make_folders(key)
             sink = _Sink(obstore.open_writer(self._backend, self._prefix + key), told)
         try:
             yield cast("BinaryIO", sink)
@@ -165,6 +178,8 @@ class Store:
             sink.give_up(error)
             raise
         sink.finish()
+        with told():
+            self._close_file(key)
 
     def move_folder(self, source: str, target: str, last: str) -> None:
         """Give a folder another name, so that the object `last` appears with all the rest in place.
@@ -189,14 +204,17 @@ class Store:
 
     @contextmanager
     def _told(self, verb: str, key: str) -> Generator[None]:
-        """Tell what failed and where. Keys and addresses are public."""
+        """Tell what failed and where. Addresses are public, and so are keys, but for those of what is private (C11)."""
         try:
             yield
             return
         except FileNotFoundError:
-            failure: StoreError = MissingError(self.url(key))
+            failure: StoreError = MissingError(self.url(shown(key)))
         except (BaseError, OSError, NotImplementedError) as error:
-            failure = StoreError(f"Cannot {verb} {self.url(key)}: {_reason(error)}")
+            if is_private(key):  # nor what was being done with which of how many objects
+                failure = StoreError(f"Cannot use the private folder {self.url(shown(key))}: {cause(error)}.")
+            else:
+                failure = StoreError(f"Cannot {verb} {self.url(key)}: {_reason(error)}")
         raise failure
 
 

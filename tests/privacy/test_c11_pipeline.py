@@ -1,43 +1,54 @@
 """Claim C11: what the pipeline keeps outside the private store, and what it tells Prefect, is public or released."""
 
+import errno
 import importlib
 import inspect
 import json
+import logging
+import os
 import pkgutil
+import re
 import signal
+import stat
 import string
 import traceback
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, Never, get_type_hints
 from uuid import uuid4
 
+import obstore
 import pandas as pd
+import published
 import pyarrow as pa
 import pytest
-from canaries import files_below
+from canaries import files_below, sqlite_contents
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
+from obstore.exceptions import GenericError
 from prefect import Flow, Task
 from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import Abort, Pause, TerminationSignal
 from private_tables import csv_bytes
-from published import make_release
+from published import make_release, people
 from pyarrow import parquet
-from small_release import write_release
+from small_release import table_text, write_release
 
 import flows
 import ppsyn.errors
 import tasks
 from ppsyn.discretize import refusal_of
-from ppsyn.errors import InvariantError, PPSynError, SourceError
+from ppsyn.errors import InvariantError, MissingError, PPSynError, SourceError, StoreError
 from ppsyn.ingest import ingest
+from ppsyn.releases.publish import publish
 from ppsyn.runs.records import begin, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
 from ppsyn.sources.batches import guarded
 from ppsyn.storage import open_store
+from ppsyn.storage import store as local
 from schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from schemas.config import PersonUnit
 from schemas.places import Place
@@ -473,3 +484,171 @@ def test_c11_nothing_private_is_left_when_a_release_is_published(tmp_path: Path)
     release = make_release(tmp_path)
     private = open_store(release.ref.private)
     assert private.keys(private_folder(release.ref.run)) == []
+
+
+# What fails below the private folder
+
+
+FULL = "Generic LocalFileSystem error: Unable to copy data to file {path}#1: No space left on device (os error 28)"
+FORBIDDEN = "Generic S3 error: Client error with status 403 in {path}: <?xml><Error><Code>AccessDenied</Code></Error>"
+FAILURES: dict[str, Callable[[str], Exception]] = {
+    "a full disk": lambda path: GenericError(FULL.format(path=path)),
+    "a forbidden folder": lambda path: PermissionError(errno.EACCES, os.strerror(errno.EACCES), path),
+    "a server that refuses": lambda path: GenericError(FORBIDDEN.format(path=path)),
+    "no such operation": NotImplementedError,
+}
+CALLS = ("put", "get", "head", "list", "list_with_delimiter", "delete", "open_reader", "open_writer", "copy")
+
+
+class Failing:
+    """A private store that fails at one of the calls to it, and from then on or not."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, failure: str, at: int | None, is_lasting: bool = True) -> None:
+        self._failure, self._at, self._is_lasting, self.calls = FAILURES[failure], at, is_lasting, 0
+        for owner, names in ((obstore, CALLS), (local, ("_remove", "make_folders"))):
+            for name in names:
+                patch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, inner: Callable[..., object]) -> Callable[..., object]:
+        def counted(*args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as the function that it stands before
+            where = " ".join(str(arg) for arg in args if isinstance(arg, str | Path | list))
+            if "private" in where:
+                self.calls += 1
+                if self._at is not None and (self.calls == self._at or (self._is_lasting and self.calls > self._at)):
+                    raise self._failure(where)
+            return inner(*args, **kwargs)
+
+        return counted
+
+
+def told_by_ingest(place: Place, rows: int, person: PersonUnit | None, failing: Callable[..., Failing]) -> str:
+    """What an ingest of so many rows tells."""
+    row = dict.fromkeys(NAMES, "") | {"age": "31", "job": "cook", "born": "1961-02-03", "pay": "1.5"}
+    source, ref = csv_at(csv_bytes([row] * rows, NAMES)), a_run().model_copy(update={"private": place})
+
+    @sealed
+    def read(ref: RunRef) -> None:
+        ingest(source, SCHEMA, person, open_store(ref.private), private_folder(ref.run))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ppsyn.ingest.check_columns", lambda *_: None)  # the checks take most of the time
+        patch.setattr("ppsyn.ingest.check_codes", lambda *_: None)
+        failing(patch)
+        try:
+            read(ref)
+        except PPSynError as error:
+            return told(error)
+    return ""
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("where", ["folder", "memory"])
+def test_c11_a_store_that_fails_in_the_private_folder_tells_the_same_of_tables_of_all_sizes(
+    tmp_path: Path, where: str, failure: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    place = memory() if where == "memory" else Place(url=str(tmp_path))
+    seen, calls = set[str](), list[int]()
+    for rows, person in ((1, None), (5, None), (3, PersonUnit(column="who", max_rows=2))):
+        made: list[Failing] = []
+
+        def whole(patch: pytest.MonkeyPatch, made: list[Failing] = made) -> Failing:
+            made.append(Failing(patch, failure, None))
+            return made[-1]
+
+        assert told_by_ingest(place, rows, person, whole) == ""
+        calls.append(made[0].calls)
+        for at in range(1, calls[-1] + 1):
+            for is_lasting in (True, False):
+                failing = partial(Failing, failure=failure, at=at, is_lasting=is_lasting)
+                seen.add(told_by_ingest(place, rows, person, failing))
+    assert len(set(calls)) == 3  # so the number of a call tells how many rows there are
+    (told_at_all,) = seen
+    assert f"Cannot use the private folder {open_store(place).url(private_folder(a_run().run))}: " in told_at_all
+    assert not re.search(r"fragments|os error|AccessDenied", caplog.text + "".join(capfd.readouterr()))
+
+
+def test_c11_a_private_object_that_is_gone_is_not_named() -> None:
+    for key in ("runs/r1/private/fragments/00123.parquet", "runs/r1/private/passes/ab/00007.bin"):
+        with pytest.raises(MissingError) as caught:
+            open_store(memory()).get(key)
+        assert caught.value.url.endswith("runs/r1/private")
+        assert not re.search("00123|00007", str(caught.value))
+
+
+@pytest.mark.parametrize("call", ["get", "keys", "folders", "delete", "size", "put", "create", "reader", "writer"])
+def test_c11_no_call_to_a_store_that_refuses_names_a_private_object(
+    s3: Place, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", "wrong")
+    key, data = "runs/r1/private/fragments/00123.parquet", [b""] if call in ("put", "create") else []
+
+    def act() -> None:
+        result = getattr(open_store(s3), call)(key, *data)
+        if call in ("reader", "writer"):
+            with result as file:
+                file.read(1) if call == "reader" else file.write(b"x")
+
+    with pytest.raises(StoreError) as caught:
+        act()
+    cause = str(caught.value).removeprefix(f"Cannot use the private folder {s3.url}/runs/r1/private: ")
+    assert re.fullmatch(r"\w+\.", cause)
+
+
+# Modes
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o027])
+def test_c11_runs_accounts_and_private_files_are_their_owners_alone_and_releases_follow_the_umask(
+    tmp_path: Path, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        parquet.write_table(pa.Table.from_pandas(people(40)), tmp_path / "people.parquet")
+        root, hidden = Place(url=str(tmp_path / "out")), Place(url=str(tmp_path / "hidden"))
+        stores = {"stores": {"root": root, "private": hidden}}
+        run = published.begin(published.config_of(tmp_path / "people.parquet", root, stores))
+        run.count()
+        with open_store(hidden).writer("runs/r2/private/large.bin") as file:
+            file.write(bytes(2**24))  # more than is written at once
+        published.finish(run).checkpoint()
+        modes = modes_below(tmp_path / "out/runs", tmp_path / "out/accounts", tmp_path / "hidden/runs")
+        assert len(modes) > 20
+        assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+        assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+        published.stage(run)
+        publish(run)
+        open_to = modes_below(tmp_path / "out/releases")
+        assert {mode for path, mode in open_to.items() if path.is_dir()} == {0o777 & ~umask}
+        assert {mode for path, mode in open_to.items() if path.is_file()} == {0o666 & ~umask}
+    finally:
+        os.umask(before)
+
+
+def modes_below(*folders: Path) -> dict[Path, int]:
+    """The modes of all that is in these folders, and of themselves."""
+    paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    return {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_api")
+def test_c11_prefect_is_told_the_same_of_tables_of_all_sizes_when_the_disk_is_full(
+    tmp_path: Path, prefect_server_folder: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    release = FLOWS["release"]
+    caplog.set_level(logging.DEBUG)
+    seen = set[str]()
+    for at in (3, 5):
+        file = write_release(tmp_path / str(at))
+        (tmp_path / str(at) / "table.csv").write_text(table_text(150 * at), encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch:
+            Failing(patch, "a full disk", 2 * at + 6)
+            state = release(str(file), return_state=True)
+        assert "No space left on device" in str(state.message)
+        seen.add(re.sub(r"\d{8}-\d{6}-\w{8}", "RUN", str(state.message)).replace(str(tmp_path / str(at)), ""))
+    assert len(seen) == 1
+    written = caplog.text + "".join(capfd.readouterr())
+    assert not re.search(r"\d{5}\.parquet", written)
+    kept = [value for _, value in sqlite_contents(prefect_server_folder / "prefect.db")]
+    assert [value for value in kept if re.search(rb"private/fragments|\d{5}\.parquet", value)] == []
