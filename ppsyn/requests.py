@@ -38,7 +38,7 @@ def noise_scale(rho: Fraction, sensitivity: int) -> float:
     """The noise scale that rho buys, rounded up.
 
     sensitivity / sqrt(2 rho): the standard deviation of a Gaussian whose L2
-    sensitivity is `sensitivity`, and the scale of the Gumbel noise whose
+    sensitivity is `sensitivity`, and the scale of the scores whose
     exponential mechanism has epsilon = sqrt(8 rho). Claims C1 and C3.
     """
     scale = sensitivity / math.sqrt(2 * rho) * _SLACK

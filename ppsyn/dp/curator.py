@@ -1,6 +1,8 @@
 """The gate: every answer about the private table is checked, charged, then drawn, here."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +11,7 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Clique
 from ppsyn.dp.ledger import Account, Spend
 from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
+from ppsyn.dp.pace import wait
 from ppsyn.dp.scores import figure_of, score, sensitivity, together
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.limits import MOST_ROWS
@@ -47,11 +50,11 @@ class TableCurator:
         figure of several, by at most `max_rows` times its sensitivity.
     """
 
-    def __init__(self, counter: Counter, account: Account, max_rows: int = 1) -> None:
-        """Guard `counter`; charge `account`."""
+    def __init__(self, counter: Counter, account: Account, max_rows: int = 1, *, is_watched: bool = False) -> None:
+        """Guard `counter`; charge `account`. If others can see when an answer comes, it comes on a beat (L4)."""
         if max_rows < 1:
             raise ConfigError(f"Expected max_rows={max_rows} to be at least 1.")
-        self._counter, self._account, self._max_rows = counter, account, max_rows
+        self._counter, self._account, self._max_rows, self._is_watched = counter, account, max_rows, is_watched
 
     def __repr__(self) -> str:
         """Show nothing of the table."""
@@ -76,21 +79,33 @@ class TableCurator:
         counts = request.partition.sum_counts(counts)
         values = exact_contrasts(counts, request.partition.axes) if request.partition.axes else counts
         self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
-        return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
+        with self._paced(values.size):
+            return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 
     def _select(self, request: SelectRequest) -> Selected:
         if not request.candidates:
             raise InvariantError("Expected at least one candidate; nothing was charged.")
         scores = self._scores(request.candidates)
         self._account.reserve(Spend("select", request.rho, request.digest()))
-        return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
+        with self._paced(len(scores)):
+            return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 
     def _compare(self, request: CompareRequest) -> Measured:
         scores = self._scores(request.candidates)
         figures = np.array([figure_of(figure, scores) for figure in request.figures], np.int64)
         move = together(self._max_rows * sensitivity(request.candidates), figures.size)
         self._account.reserve(Spend("compare", request.rho, request.digest()))
-        return Measured(*add_discrete_gaussian(figures, request.rho, move))
+        with self._paced(figures.size):
+            return Measured(*add_discrete_gaussian(figures, request.rho, move))
+
+    @contextmanager
+    def _paced(self, numbers: int) -> Generator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            if self._is_watched:
+                wait(began, numbers)
 
     def _scores(self, candidates: Sequence[Candidate]) -> list[int]:
         """The score of every candidate, in their order, whatever the order in which marginals are counted."""

@@ -38,7 +38,10 @@ def add_discrete_gaussian(exact_counts: Ints, rho: Fraction, sensitivity: int) -
 
 
 def draw_noisy_max(scores: Sequence[int], rho: Fraction, sensitivity: int) -> int:
-    """Draw one index by the exponential mechanism (Gumbel noise, then the largest).
+    """Draw one index by the exponential mechanism.
+
+    OpenDP's sampler is exact: it proposes an index at random and accepts it with probability
+    exp((score - largest score) / scale), until one is accepted. How often depends on the scores (L4).
 
     Privacy:
         Claim C3. rho-zCDP, rho = epsilon**2 / 8, if every score moves by at most

@@ -116,7 +116,7 @@ def _asked(
     ingest(source, table, record.person, private, folder)
     account = StoredAccount(open_store(ref.root), ref.dataset)
     counter = TableCounter(open_snapshot(Shelf(private, folder), table), ref.runtime.marginals_mb)
-    curator = TableCurator(counter, RunAccount(account, ref.run), record.max_rows)
+    curator = TableCurator(counter, RunAccount(account, ref.run), record.max_rows, is_watched=True)
     first, second = shares_of(record.rho, record.sets)
     rows = rows_of(_answer(curator, rows_request(domain_of(table), first)))
     answer = _answer(curator, compare_request(record.sets, synthetic, scaled_to(rows), second))

@@ -109,7 +109,8 @@ class Run:
         snapshot = open_snapshot(Shelf(self.private, private_folder(self.ref.run)), self.record.table)
         rows = None if self.work is None else Spread(snapshot, self.ref.runtime.part_count, self.work)
         counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb, rows)
-        return TableCurator(counter, RunAccount(self.account, self.ref.run, lambda: self.step), self.plan.sensitivity)
+        account = RunAccount(self.account, self.ref.run, lambda: self.step)
+        return TableCurator(counter, account, self.plan.sensitivity, is_watched=True)
 
     def _restore(self) -> None:
         spends = self.ledger.spends

@@ -1,12 +1,18 @@
 """Claim C3: a selection is the exponential mechanism at the scale its budget buys."""
 
+import ast
+import inspect
+import math
+import time
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeGuard
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy.instruments import guard, sample_by_hand
+from privacy.instruments import PLENTY, guard, sample_by_hand
 from privacy.neighbours import encoded
 from scipy import special
 from statistical import (
@@ -24,10 +30,24 @@ from statistical import (
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.dp import curator as gate
-from ppsyn.dp import mechanisms
+from ppsyn.dp import mechanisms, pace
+from ppsyn.dp.curator import TableCurator
+from ppsyn.dp.ledger import MemoryAccount, Spend
 from ppsyn.errors import InvariantError
+from ppsyn.marginals import TableCounter
 from ppsyn.partition.cells import finest
-from ppsyn.requests import GRID, Candidate, Selected, SelectRequest, noise_scale
+from ppsyn.quality import run as quality
+from ppsyn.requests import (
+    GRID,
+    Candidate,
+    CompareRequest,
+    Figure,
+    MeasureRequest,
+    Selected,
+    SelectRequest,
+    noise_scale,
+)
+from ppsyn.runs import run as runs
 
 RHO = Fraction(1, 50)
 SCALE = 5.0 * GRID  # GRID / sqrt(2 rho)
@@ -158,3 +178,84 @@ def test_c3_a_selection_that_costs_more_than_was_charged_is_not_drawn(monkeypatc
 def test_c3_there_is_nothing_to_draw_from_no_candidates() -> None:
     with pytest.raises(InvariantError):
         mechanisms.draw_noisy_max([], RHO, GRID)
+
+
+@given(numbers=st.integers(1, 10**6), beats=st.floats(0.01, 50))
+def test_c3_an_answer_comes_on_the_first_beat_after_its_draw(numbers: int, beats: float) -> None:
+    clock = Clock(beats * pace.beat(numbers))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pace, "time", clock)
+        pace.wait(0.0, numbers)
+    assert clock.now == pytest.approx(math.ceil(beats) * pace.beat(numbers), abs=1e-9)
+
+
+@dataclass
+class Clock:
+    """A clock that only sleep moves, and not always as far as it was asked to."""
+
+    now: float
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds if seconds < 1e-4 else 0.75 * seconds
+
+
+class TimedAccount(MemoryAccount):
+    """An account that knows when it was charged, as a store does."""
+
+    charged_at = 0.0
+
+    def reserve(self, spend: Spend) -> None:
+        super().reserve(spend)
+        self.charged_at = time.monotonic()
+
+
+def seconds_of_draws(heights: list[int], times: int) -> list[float]:
+    """How long after its charge each answer came."""
+    asked = tuple(Candidate(("a0",), finest(1), np.array([height], np.int64), 0) for height in heights)
+    found: list[float] = []
+    for _ in range(times):
+        account = TimedAccount(PLENTY)
+        curator = TableCurator(TableCounter(EMPTY), account, is_watched=True)
+        curator.answer(SelectRequest(asked, RHO))
+        found.append(time.monotonic() - account.charged_at)
+    return found
+
+
+@pytest.mark.parametrize("is_alike", [True, False], ids=["all alike", "one leads"])
+def test_c3_whoever_sees_when_answers_come_sees_the_same_beat_whatever_the_scores(is_alike: bool) -> None:
+    # Unpaced, 2,000 candidates take 1 ms where all are alike and 5 ms on average where one leads; a beat is 45 ms.
+    heights = [0] * 2000 if is_alike else [2**50, *[0] * 1999]
+    seen = seconds_of_draws(heights, 5)
+    assert min(seen) >= pace.beat(2000)
+
+
+@pytest.mark.parametrize("kind", ["measure", "select", "compare"])
+def test_c3_every_answer_of_a_watched_curator_waits_for_its_beat(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(gate, "wait", lambda began, numbers: waited.append(numbers))
+    candidates = (Candidate(("a0",), finest(1), np.zeros(1, np.int64), 0),) * 3
+    asked = {
+        "measure": MeasureRequest(("a0",), finest(1), RHO),
+        "select": SelectRequest(candidates, RHO),
+        "compare": CompareRequest(candidates, (Figure("mean", (0,)), Figure("worst", (1,))), RHO),
+    }[kind]
+    TableCurator(TableCounter(EMPTY), MemoryAccount(PLENTY), is_watched=True).answer(asked)
+    assert waited == [{"measure": 1, "select": 3, "compare": 2}[kind]]
+
+
+def test_c3_the_curators_of_runs_and_of_quality_figures_are_watched() -> None:
+    # What a store or Prefect shows is paced; a process by itself has nobody who looks.
+    for module in (runs, quality):
+        calls = [call for call in ast.walk(ast.parse(inspect.getsource(module))) if is_a_curator(call)]
+        assert len(calls) == 1
+        assert [ast.literal_eval(keyword.value) for keyword in calls[0].keywords if keyword.arg == "is_watched"] == [
+            True
+        ]
+
+
+def is_a_curator(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "TableCurator"
