@@ -3,7 +3,7 @@
 import math
 import time
 
-_BEAT, _BEAT_OF_ONE = 0.005, 0.00002
+_BEAT, _BEAT_OF_ONE = 0.002, 0.00002
 """Seconds, for any question and for each number in it: about what a draw of so many takes at most, most of the time."""
 
 
