@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ELSEWHERE = {"ppsyn/PRIVACY.md": "proofs.md", "CHANGELOG.md": "changelog.md"}
+ELSEWHERE = {"ppsyn/PRIVACY.md": "proofs.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Where the site has a page that lies beside its code, by its path from the root."""
 
 
@@ -28,9 +28,14 @@ def _introduction() -> str:
     return re.sub(r"\[`docs/(\S+)`\]\(docs/", r"[`\1`](", opening)
 
 
+def _security() -> str:
+    return _whole("SECURITY.md").replace("](docs/", "](")
+
+
 TEXTS: Mapping[str, Callable[[], str]] = {
     "introduction": _introduction,
     "proofs": partial(_whole, "ppsyn/PRIVACY.md"),
     "changelog": partial(_whole, "CHANGELOG.md"),
+    "security": _security,
 }
 """By the names that pages use."""
