@@ -95,7 +95,7 @@ FAULTS = (
             answer = self._answers.find(step)
 """,
         "One charge pays for two draws.",
-        "test_c10_a_run_that_dies_anywhere_any_number_of_times_draws_each_step_at_most_once",
+        "test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away",
     ),
     Fault(
         "a process charges whatever step comes next",

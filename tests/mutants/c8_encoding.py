@@ -8,6 +8,7 @@ INGEST = "ppsyn/ingest.py"
 LINES = "ppsyn/sources/lines.py"
 LOOP = "ppsyn/sources/kernel.py"
 CSV = "ppsyn/sources/csv_files.py"
+STABILITY = "ppsyn/sources/stability.py"
 
 FAULTS = (
     Fault(
@@ -153,5 +154,32 @@ FAULTS = (
         "        mark = pa.scalar(UNREADABLE_LINE, pa.string())\n",
         "All such lines are one person together with those without an id, not a person of their own.",
         "test_c8_all_lines_that_cannot_be_read_are_one_person_together",
+    ),
+    Fault(
+        "windows of a query may reach over persons",
+        "C8",
+        STABILITY,
+        "        if not _is_reference(window) and not (is_plain and person.parts(window",
+        "        if not _is_reference(window) and not (is_plain or person.parts(window",
+        "A row of one person moves the rows of others.",
+        "test_what_lets_one_row_move_many_is_refused",
+    ),
+    Fault(
+        "a query may join the rows of all persons",
+        "C8",
+        STABILITY,
+        "    if twice and not (is_plain and all(",
+        "    if twice and not (is_plain or all(",
+        "A row meets all others, and moves as many.",
+        "test_what_lets_one_row_move_many_is_refused",
+    ),
+    Fault(
+        "another column passes for that of the persons",
+        "C8",
+        STABILITY,
+        "            and all(self.is_meant(alias.this) for alias in tree.find_all(exp.Alias) if alias.alias == name)\n",
+        "",
+        "What is grouped by it is not grouped by persons.",
+        "test_another_column_under_the_name_of_the_persons_is_not_taken_for_it",
     ),
 )

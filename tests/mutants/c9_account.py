@@ -205,7 +205,7 @@ FAULTS = (
         "    return max((int(name) for name in names if name.isdecimal()), default=-1)\n",
         "    return int(max((name for name in names if name.isdecimal()), default=-1))\n",
         "Numbers of seven digits stand before 999999 in the order of names.",
-        "test_an_account_works_past_its_millionth_entry",
+        "test_the_last_entry_is_the_one_with_the_largest_number_not_the_last_by_name",
     ),
     Fault(
         "an account that was removed is not missed",
