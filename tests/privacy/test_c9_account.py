@@ -279,10 +279,10 @@ def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_any
     account = open_account(store)
     account.hold("r", Fraction(1, 2), DIGEST)
     account.charge("r", 0, cost(GRAIN))
-    check_known(store, store, DATASET)
+    check_known(StoredAccount(store, DATASET), store, store)
     (tmp_path / key_of(1)).unlink()  # set back to where the run held nothing
     with pytest.raises(AccountError, match="does not know 1 of the runs beside it"):
-        check_known(store, store, DATASET)
+        check_known(StoredAccount(store, DATASET), store, store)
 
 
 # Runs are not shared
