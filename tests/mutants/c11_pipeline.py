@@ -160,4 +160,22 @@ FAULTS = (
         "The private store holds codes, not values.",
         "test_c11_an_error_about_a_csv_file_tells_nothing_of_it",
     ),
+    Fault(
+        "the error of a store names a private object",
+        "C11",
+        "ppsyn/storage/secrecy.py",
+        '    return "/".join(parts[: parts.index(_PRIVATE) + 1]) if is_private(key) else key\n',
+        '    return "/".join(parts)\n',
+        "The number of a fragment tells how many rows there are.",
+        "test_c11_no_call_to_a_store_that_refuses_names_a_private_object",
+    ),
+    Fault(
+        "others on the machine may read private files",
+        "C11",
+        "ppsyn/storage/secrecy.py",
+        "_FOLDER_MODE, _FILE_MODE = 0o700, 0o600\n",
+        "_FOLDER_MODE, _FILE_MODE = 0o755, 0o644\n",
+        "Codes of rows and exact counts are their owner's alone.",
+        "test_c11_runs_accounts_and_private_files_are_their_owners_alone_and_releases_follow_the_umask",
+    ),
 )

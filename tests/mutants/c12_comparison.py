@@ -10,7 +10,8 @@ RUN = "ppsyn/quality/run.py"
 
 MOVE = "        move = together(self._max_rows * sensitivity(request.candidates), figures.size)\n"
 CHARGED = """        self._account.reserve(Spend("compare", request.rho, request.digest()))
-        return Measured(*add_discrete_gaussian(figures, request.rho, move))
+        with self._paced(figures.size):
+            return Measured(*add_discrete_gaussian(figures, request.rho, move))
 """
 
 FAULTS = (
@@ -129,8 +130,8 @@ FAULTS = (
         "the curator of quality is not told of max_rows",
         "C12",
         RUN,
-        "RunAccount(account, ref.run), record.max_rows)",
-        "RunAccount(account, ref.run))",
+        "RunAccount(account, ref.run), record.max_rows, is_watched=True)",
+        "RunAccount(account, ref.run), is_watched=True)",
         "A person with m rows moves every figure by m; the noise hides one row.",
         "test_c12_what_quality_measures_is_bounded_and_scaled_by_the_rows_of_a_person",
     ),

@@ -74,4 +74,13 @@ FAULTS = (
         "The state of a generator of statistics can be told from what it draws, and large scores swallow its noise.",
         "test_c3_what_opendp_draws_among_all_scores_is_the_answer",
     ),
+    Fault(
+        "answers of a watched curator come when they are drawn",
+        "C3",
+        "ppsyn/dp/curator.py",
+        "            if self._is_watched:\n",
+        "            if not self._is_watched:\n",
+        "How long the sampler took follows from the exact scores, and Prefect keeps durations.",
+        "test_c3_every_answer_of_a_watched_curator_waits_for_its_beat",
+    ),
 )

@@ -8,10 +8,12 @@ SHARES = "ppsyn/shares.py"
 SYNTHESIZER = "ppsyn/synthesizer.py"
 
 MEASURED = """        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
-        return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
+        with self._paced(values.size):
+            return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 """
 SELECTED = """        self._account.reserve(Spend("select", request.rho, request.digest()))
-        return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
+        with self._paced(len(scores)):
+            return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 """
 DEBIT = "        if not 0 < spend.rho <= self.left:\n"
 
@@ -95,8 +97,8 @@ FAULTS = (
         "a measurement is drawn at more than it is charged",
         "C5",
         CURATOR,
-        "        return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows",
-        "        return Measured(*add_discrete_gaussian(values, 2 * request.rho, self._max_rows",
+        "return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows",
+        "return Measured(*add_discrete_gaussian(values, 2 * request.rho, self._max_rows",
         "It costs twice what the ledger says.",
         "test_c5_the_spend_is_written_before_the_draw",
     ),
