@@ -1,6 +1,7 @@
 """The command line. The commands are in `flows.commands`, by what they are about."""
 
 import click
+from typing_extensions import override
 
 from flows.commands.accounts import abandon, budget
 from flows.commands.benchmark import benchmark
@@ -10,12 +11,26 @@ from flows.commands.release import release
 from flows.commands.releases import audit, regenerate
 from flows.commands.schema import schema
 from flows.exits import MEANINGS
+from schemas.limits import TOLD_CHARACTERS
+from schemas.texts import check_text
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {told}" for code, told in MEANINGS.items())
 
 
-@click.group(context_settings=_CONTEXT, epilog=_EXIT_CODES)
+class _Words(click.Group):
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See that all words are text, before anything looks for files of such names."""
+        for word in args:
+            try:
+                check_text(word)
+            except ValueError as error:
+                raise click.UsageError(f"{word[:TOLD_CHARACTERS]!a}: {error}") from None
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Words, context_settings=_CONTEXT, epilog=_EXIT_CODES)
 @click.version_option(package_name="ppsyn")
 def main() -> None:
     """Release differentially private synthetic tables.

@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -68,8 +69,7 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
         yield
         return
     home = _home()
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "embedded.lock").open("w") as lock:
+    with _lock(home) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two first starts at once would both make the database
         port = _free_port()
         server = _start(port, home)
@@ -83,6 +83,17 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
             _flush()
             os.environ.pop("PREFECT_API_URL", None)
             _stop(server)
+
+
+def _lock(home: Path) -> IO[str]:
+    """A file of Prefect's folder, which is made if it is missing."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        return (home / "embedded.lock").open("w")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no folder can have such a name"
+        problem = f"Cannot write to PREFECT_HOME={home}: {reason}. Set PREFECT_HOME to a folder that you may write to."
+    raise ServerError(problem)
 
 
 def _is_configured() -> bool:

@@ -16,6 +16,8 @@ from ppsyn.synthesis import Synthesis
 from schemas.account import Rational
 from schemas.base import FrozenModel
 from schemas.config import AlgorithmConfig, PrivacyConfig
+from schemas.files import read_whole
+from schemas.limits import ARRAYS_BYTES, DOCUMENT_BYTES
 from schemas.places import Place
 from schemas.table import TableSchema
 
@@ -78,8 +80,8 @@ def load(folder: Path | str) -> Synthesis:
     if (path / MANIFEST).is_file():
         return open_release(open_store(Place(url=str(path.resolve()))))
     try:
-        document = _Document.model_validate_json((path / _JSON).read_text(encoding="utf-8"))
-        return _restore(document, (path / _MODEL).read_bytes())
+        document = _Document.model_validate_json(read_whole(path / _JSON, DOCUMENT_BYTES))
+        return _restore(document, read_whole(path / _MODEL, ARRAYS_BYTES))
     except (OSError, ValidationError, ValueError, PPSynError) as error:
         raise ConfigError(f"Expected folder={path} to hold a synthesis: {type(error).__name__}.") from error
 

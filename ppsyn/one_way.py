@@ -11,7 +11,9 @@ that is measured later tells of them again.
 """
 
 import math
+from collections import Counter
 from fractions import Fraction
+from itertools import chain
 
 from ppsyn.domain import Attribute, varied
 from ppsyn.model.graphical import GraphicalModel
@@ -93,7 +95,8 @@ def _visible(plan: Plan) -> int:
 def _parts(plan: Plan, rho: Fraction) -> list[tuple[Attribute, Fraction]]:
     """The attributes with more than one value (the first one, for its total, where there is none) and their parts."""
     attributes = [plan.domain[name] for name in varied(plan.domain)]
-    uses = [sum(a.name in clique for clique in plan.workload) for a in attributes]
+    found = Counter(chain.from_iterable(plan.workload))
+    uses = [found[a.name] for a in attributes]
     least = _UNUSED * max(1, sum(uses)) / len(uses)
     cells = [min(a.size, _visible(plan)) for a in attributes]
     weights = [((use + least) * count) ** (2 / 3) for use, count in zip(uses, cells, strict=True)]

@@ -19,8 +19,9 @@ from ppsyn.partition.strategies import STRATEGIES
 from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from ppsyn.state import State
 from schemas.config import AlgorithmConfig, WorkloadConfig
+from schemas.limits import CELLS
 
-ROUND_CELLS = 2**22
+ROUND_CELLS = CELLS
 """Cells of all the marginals that a round looks at: what bounds its time and its memory."""
 
 _MANY = 500

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from schemas.base import FrozenModel
+from schemas.limits import CELLS, CODES, PERSON_ROWS, WORKERS
 
 
 def _finite(value: float) -> float:
@@ -28,7 +29,7 @@ class PersonUnit(FrozenModel):
 
     column: str
     """The column that says whose row it is; it is not released."""
-    max_rows: Annotated[int, Field(ge=1)]
+    max_rows: Annotated[int, Field(ge=1, le=PERSON_ROWS)]
     """Rows of one person that count; of more, this many are kept by random choice."""
 
 
@@ -67,7 +68,7 @@ class WorkloadConfig(FrozenModel):
     degree: Annotated[int, Field(ge=1, le=5)] | None = None
     """Marginals of this many attributes; without it all of 3, and of 2 and 1 that those leave out.
     Where those of 3 are more than 500, they are left out too."""
-    max_cells: Annotated[int, Field(ge=1)] = 10_000
+    max_cells: Annotated[int, Field(ge=1, le=CELLS)] = 10_000
     """Marginals with more cells are left out, where no list is given."""
 
     @model_validator(mode="after")
@@ -94,15 +95,15 @@ class Tuning(FrozenModel):
     """Share of the budget for them where they are noisy."""
     coarse: Share = 0.5
     """Share of a large attribute's part of `initial` for a first, coarse look."""
-    coarse_groups: Annotated[int, Field(ge=2)] = 16
+    coarse_groups: Annotated[int, Field(ge=2, le=CODES)] = 16
     """Groups of that look; attributes with no more values are measured at once."""
-    fold: Annotated[int, Field(ge=2)] = 128
+    fold: Annotated[int, Field(ge=2, le=CODES)] = 128
     """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
     select: Share = 0.15
     """Share of a round's budget that selects; the rest measures."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
     """Rounds the budget is planned for; annealing makes them fewer."""
-    levels: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    levels: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20)] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """Granularities: a group keeps at least this many standard deviations of noise."""
     shrink: bool = True
     """Whether answers are shrunk towards what the model expected."""
@@ -121,7 +122,7 @@ class Tuning(FrozenModel):
     """The largest model, in MB."""
     engine: Literal["tree", "mbi"] = "tree"
     """What fits the model: the built-in junction tree, or mbi's estimator."""
-    iterations: Annotated[int, Field(ge=1)] = 100
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
     """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
 
     @model_validator(mode="after")
@@ -152,7 +153,7 @@ class RuntimeConfig(FrozenModel):
 
     marginals_mb: Positive = 256.0
     """Memory for exact marginals. Those that it cannot hold are counted anew in every round that needs them."""
-    workers: Annotated[int, Field(ge=1)] | None = None
+    workers: Annotated[int, Field(ge=1, le=WORKERS)] | None = None
     """Dask workers to start on this machine, one thread each. Without them or a scheduler, one process does all."""
     scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9.:_-]+$")] | None = None
     """The address of a Dask scheduler that is running already, such as tls://scheduler.example.org:8786."""

@@ -1,13 +1,20 @@
-"""Reading YAML strictly, with faults told in plain sentences."""
+"""Reading YAML strictly and within limits, with faults told in plain sentences."""
 
+import os
 import re
-from collections.abc import Hashable, Sequence
+import stat
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from errno import EFBIG, EINVAL
 from pathlib import Path
+from typing import cast
 
 import yaml
 from pydantic_core import ErrorDetails
 from typing_extensions import override
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, Event, ScalarEvent
+
+from schemas.limits import DEPTH, DOCUMENT_BYTES, NODES, TOLD_CHARACTERS, TOLD_FAULTS
 
 
 class SchemaFileError(ValueError):
@@ -21,7 +28,10 @@ class SchemaFileError(ValueError):
     def __init__(self, path: Path, problems: Sequence[str]) -> None:
         """Put the file's name before every fault."""
         self.path, self.problems = path, tuple(problems)
-        super().__init__("\n".join(f"{path}: {problem}" for problem in problems))
+        told = [f"{path}: {problem}" for problem in self.problems[:TOLD_FAULTS]]
+        if len(self.problems) > len(told):
+            told.append(f"{path}: There are {len(self.problems) - len(told):,} faults more.")
+        super().__init__("\n".join(told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,14 @@ class Unfilled:
         return "!fill"
 
 
-class _StrictLoader(yaml.SafeLoader):
+class _StrictLoader(yaml.CSafeLoader):
     @override
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"expected the key {key.value!r} once", problem_mark=key.start_mark)
+                problem = f"expected the key {quoted(key.value)} once"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -49,7 +60,7 @@ class _StrictLoader(yaml.SafeLoader):
         """An integer as written; YAML would read 010 as eight and 1:30 as ninety."""
         text = str(node.value)
         if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
-            problem = f"expected plain decimal digits, got {text}; put it in quotes if it is text"
+            problem = f"expected plain decimal digits, got {text[:TOLD_CHARACTERS]}; put it in quotes if it is text"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return int(text)
 
@@ -66,9 +77,11 @@ def parse_yaml(text: str) -> object:
     """The document in a YAML text.
 
     Raises:
-        yaml.YAMLError: If it is not YAML, or a key is repeated, or a number is not in plain decimal digits.
+        yaml.YAMLError: If it is not YAML or past the limits, or a key is repeated, or a number is not in plain
+            decimal digits.
     """
     try:
+        _check_limits(text)
         return yaml.load(text, _StrictLoader)
     except ValueError as error:
         problem = str(error)
@@ -77,23 +90,81 @@ def parse_yaml(text: str) -> object:
     raise yaml.YAMLError(problem)
 
 
+def _check_limits(text: str) -> None:
+    """Refuse a document that is too deep, or too large once every alias is what it stands for."""
+    count, started, sizes = 0, list[tuple[str | None, int]](), dict[str | None, int]()
+    events = cast("Iterator[Event]", yaml.parse(text, yaml.CSafeLoader))  # pyright: ignore[reportUnknownMemberType]
+    for event in events:
+        problem = None
+        match event:
+            case AliasEvent():
+                if any(anchor == event.anchor for anchor, _ in started):
+                    problem = f"expected the anchor {quoted(event.anchor)} not to hold itself"
+                count += sizes.get(event.anchor, 0)
+            case CollectionStartEvent():
+                started.append((event.anchor, count))
+                count += 1
+            case CollectionEndEvent():
+                anchor, before = started.pop()
+                sizes[anchor] = count - before
+            case ScalarEvent():
+                sizes[event.anchor] = 1
+                count += 1
+            case _:
+                pass
+        if count > NODES:
+            problem = f"expected at most {NODES:,} values, those counted again that an alias repeats"
+        if len(started) > DEPTH:
+            problem = f"expected at most {DEPTH} lists and fields within each other"
+        if problem is not None:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
+
+
 def read_yaml(path: Path) -> object:
     """The document in a YAML file, as `yaml.safe_load` reads it.
 
     Raises:
-        SchemaFileError: If there is no such file, or it is not YAML, or a key is
-            repeated, or a number is not in plain decimal digits.
+        SchemaFileError: If there is no such file, or it is not YAML or past the limits, or
+            a key is repeated, or a number is not in plain decimal digits.
     """
+    text = ""
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
+        text = read_whole(path, DOCUMENT_BYTES).decode()
+        return parse_yaml(text)
     except OSError as error:
         problem = f"Expected a readable file: {error.strerror}."
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1}: "
+        last = len(text.splitlines())  # libyaml has what is missing at the end on a line of its own
+        line = "" if error.problem_mark is None else f"line {max(1, min(error.problem_mark.line + 1, last))}: "
         problem = f"{line}{error.problem}."
     except (yaml.YAMLError, ValueError) as error:
         problem = f"Expected YAML in UTF-8: {error}."
     raise SchemaFileError(path, [problem])
+
+
+def read_whole(path: Path, most: int) -> bytes:
+    """The bytes of a file: never those of a pipe or a device, which may have no end.
+
+    Raises:
+        OSError: If there is no such file, it is not a regular one, or it has more bytes than `most`.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:  # a name that no file can have
+        raise OSError(EINVAL, "no file can have such a name") from None
+    with open(handle, "rb") as file:  # noqa: PTH123  # opened without waiting for a writer
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(EINVAL, "it is a folder, a pipe or a device")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(EFBIG, f"it has more than {most:,} bytes")
+    return data
+
+
+def quoted(value: object) -> str:
+    """A value as an error quotes it: no more of it than a person reads."""
+    text = repr(value)
+    return text if len(text) <= TOLD_CHARACTERS else f"{text[:TOLD_CHARACTERS]}..."
 
 
 def rule_of(fault: ErrorDetails, *, is_secret: bool = False) -> str:
@@ -108,4 +179,4 @@ def rule_of(fault: ErrorDetails, *, is_secret: bool = False) -> str:
         case "value_error":
             return str(fault.get("ctx", {})["error"])
         case _:
-            return f"{fault['msg']}." if is_secret else f"{fault['msg']}, got {fault['input']!r}."
+            return f"{fault['msg']}." if is_secret else f"{fault['msg']}, got {quoted(fault['input'])}."

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from schemas.base import FrozenModel
+from schemas.texts import check_path
 
 _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?")
 
@@ -30,6 +31,7 @@ class Place(FrozenModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        check_path(self.url)
         if self.is_s3 and not _S3.fullmatch(self.url):
             raise ValueError("Expected an address of the form s3://bucket/prefix.")
         if self.endpoint is not None and not re.fullmatch(r"https?://[^\s@]+", self.endpoint):

@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, cast
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from schemas.base import FrozenModel
 from schemas.columns.values import Text
 from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
 from schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
+from schemas.limits import BATCH_ROWS, ROWS
 from schemas.places import Place
+from schemas.texts import check_path
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
 """Lower-case letters and digits, with single hyphens and underscores between them."""
+
+BatchRows = Annotated[int, Field(ge=1, le=BATCH_ROWS)]
 
 _PASSWORD = re.compile(r"://[^/@:]*:(?P<password>.*)@|[?&]\w*(password|passwd|pwd)=(?P<value>[^&]*)", re.IGNORECASE)
 _PARTS = frozenset("YymdjbBHIMSfpz")
@@ -30,7 +34,7 @@ class _FileSource(FrozenModel):
 
     path: Place
     """A file or a folder, local or s3://."""
-    batch_rows: Annotated[int, Field(ge=1)] = 131_072
+    batch_rows: BatchRows = 131_072
     """Rows read at a time."""
 
 
@@ -102,7 +106,7 @@ class SqlSource(FrozenModel):
     """postgresql://user:${PASSWORD}@host/name or sqlite:///path; the environment holds what ${NAME} stands for."""
     query: Annotated[str, Field(min_length=1)]
     """What is asked; its answer is the table. It runs in one read-only transaction."""
-    batch_rows: Annotated[int, Field(ge=1)] = 131_072
+    batch_rows: BatchRows = 131_072
     """Rows fetched at a time."""
 
     @model_validator(mode="after")
@@ -150,7 +154,7 @@ class AccountConfig(FrozenModel):
 class GenerationConfig(FrozenModel):
     """The synthetic table."""
 
-    rows: Annotated[int, Field(ge=1)] | None = None
+    rows: Annotated[int, Field(ge=1, le=ROWS)] | None = None
     """How many; without it, the noisy total."""
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
     """For drawing rows from the fitted model; it has no part in the noise."""
@@ -163,7 +167,7 @@ class ReleaseConfig(FrozenModel):
     """Names the account, so that all releases of the same people share one."""
     source: Source
     """The private table: CSV or Parquet files, or a query."""
-    table: Annotated[str, Field(alias="schema")]
+    table: Annotated[str, Field(alias="schema"), AfterValidator(check_path)]
     """The YAML file of the public schema."""
     privacy: PrivacyConfig
     account: AccountConfig = AccountConfig()

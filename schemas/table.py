@@ -2,18 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Self, cast
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from schemas.base import FrozenModel
 from schemas.columns import KINDS, ColumnSchema
 from schemas.columns.values import Text
-from schemas.files import SchemaFileError, Unfilled, read_yaml, rule_of
+from schemas.files import SchemaFileError, Unfilled, quoted, read_yaml, rule_of
+from schemas.limits import COLUMNS, TABLE_CODES
 
 _CONSEQUENCE = "default_factory_not_called"
 """The fault of a field whose default depends on a field at fault."""
@@ -26,8 +27,30 @@ class TableSchema(FrozenModel):
     """Of the table: lower-case letters and digits, with single hyphens and underscores between them."""
     columns: tuple[ColumnSchema, ...]
     """Those that are released, each of one of the kinds below."""
-    excluded: tuple[Text, ...] = ()
+    excluded: Annotated[tuple[Text, ...], Field(max_length=COLUMNS)] = ()
     """Columns of the private table that are left out on purpose."""
+
+    @field_validator("columns", mode="wrap")
+    @classmethod
+    def _within_limits(cls, value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        """See that columns are not too many, one after another: what they hold takes memory."""
+        if not isinstance(value, list | tuple):
+            return handler(value)
+        given = cast("Sequence[object]", value)
+        if len(given) > COLUMNS:
+            raise ValueError(f"Expected at most {COLUMNS:,} columns, got {len(given):,}; leave out some.")
+        try:
+            columns, codes = list[ColumnSchema](), 0
+            for column in given:
+                columns += handler([column])
+                codes += columns[-1].size
+                if codes > TABLE_CODES:
+                    break
+        except ValidationError:
+            return handler(value)  # tells every fault, each with its place
+        if codes > TABLE_CODES:
+            raise ValueError(f"Expected at most {TABLE_CODES:,} codes in all columns together; use fewer bins.")
+        return tuple(columns)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -110,7 +133,7 @@ def _column(document: object, index: int) -> str:
     """The column by name, or by number if it has none."""
     column = cast("dict[str, list[object]]", document)["columns"][index]
     name = cast("dict[str, object]", column).get("name") if isinstance(column, dict) else None
-    return f"column number {index + 1}" if name is None else f"column {name!r}"
+    return f"column number {index + 1}" if name is None else f"column {quoted(name)}"
 
 
 def _fields(steps: list[int | str]) -> list[str]:

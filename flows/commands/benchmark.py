@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from flows.commands.places import FilePath
 from flows.commands.telling import JSON_OPTION, print_json, told
 from flows.embedded import prefect_api
 
@@ -36,7 +37,7 @@ def _benchmark_options(function: F) -> F:
             help="What to measure; classification takes five runs more.",
         ),
         click.option("--data-dir", help="Tables as NAME.csv.gz and NAME-domain.json; without it the bundled Adult."),
-        click.option("--peers", type=click.Path(dir_okay=False), help="A CSV file with the numbers of other tools."),
+        click.option("--peers", type=FilePath(), help="A CSV file with the numbers of other tools."),
         click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time."),
         click.option("--out", default="out/benchmark", show_default=True, help="The folder of results."),
     )):  # fmt: skip

@@ -5,11 +5,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from typing_extensions import override
+
+from schemas.texts import check_path
 
 if TYPE_CHECKING:
     from ppsyn.storage import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FilePath(click.Path):
+    """The path of a file, which can be one."""
+
+    def __init__(self, path_type: type[str] | type[Path] = str) -> None:
+        """As text, or as a path."""
+        super().__init__(dir_okay=False, path_type=path_type)
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            check_path(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def bucket_options(function: F) -> F:

@@ -2,14 +2,16 @@
 
 import click
 
+from flows.commands.places import FilePath
 from flows.commands.telling import JSON_OPTION, print_json, told
+from schemas.limits import ROWS
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=FilePath())
 @click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
 @click.option(
-    "--rows", type=click.IntRange(min=1), help="Rows to assume; the true number is private. By default 50000."
+    "--rows", type=click.IntRange(min=1, max=ROWS), help="Rows to assume; the true number is private. By default 50000."
 )
 @JSON_OPTION
 @told

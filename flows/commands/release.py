@@ -8,16 +8,17 @@ from pathlib import Path
 
 import click
 
+from flows.commands.places import FilePath
 from flows.commands.telling import JSON_OPTION, print_json, told
 from flows.embedded import prefect_api
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=FilePath())
 @click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="A file to add a plain line a round to.")
+@click.option("--log", type=FilePath(Path), help="A file to add a plain line a round to.")
 @JSON_OPTION
 @told
 def release(

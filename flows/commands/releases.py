@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.commands.places import bucket_options, open_place
+from flows.commands.places import FilePath, bucket_options, open_place
 from flows.commands.telling import JSON_OPTION, coloured, print_json, told
 from flows.exits import Exit
+from schemas.limits import BATCH_ROWS, ROWS, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,22 +66,28 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
 
 @click.command()
 @click.argument("release", metavar="RELEASE")
-@click.option("--rows", type=click.IntRange(min=0), help="How many; by default as many as were released.")
-@click.option("--seed", type=click.IntRange(min=0), help="Equal seeds give equal rows; by default the release's.")
+@click.option("--rows", type=click.IntRange(min=0, max=ROWS), help="How many; by default as many as were released.")
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**64 - 1), help="Equal seeds give equal rows; by default the release's."
+)
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False),
+    type=FilePath(),
     required=True,
     help="The Parquet file to write; with workers a new folder.",
 )
 @click.option(
     "--row-group",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=BATCH_ROWS),
     default=2**17,
     show_default=True,
     help="Rows of a row group of the file, and about as many in memory; the rows are the same for any.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Have so many Dask workers of this machine make the rows.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1, max=WORKERS),
+    help="Have so many Dask workers of this machine make the rows.",
+)
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Have the workers of a Dask scheduler make them, at tcp:// or tls://."
 )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from flows.commands.places import bucket_options
+from flows.commands.places import FilePath, bucket_options
 from flows.commands.telling import told
 from flows.exits import Exit
 
@@ -35,7 +35,7 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("table")
-@click.option("--out", type=click.Path(dir_okay=False), help="The file to write; by default standard output.")
+@click.option("--out", type=FilePath(), help="The file to write; by default standard output.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @click.option("--public", "sample", metavar="SAMPLE", help="A table whose values are public, to fill the draft from.")
 @_table_options
@@ -83,7 +83,7 @@ def _write(path: Path, text: str, *, is_forced: bool) -> None:
 
 @schema.command()
 @click.argument("table")
-@click.argument("schema_file", metavar="SCHEMA", type=click.Path(dir_okay=False))
+@click.argument("schema_file", metavar="SCHEMA", type=FilePath())
 @click.option("--anywhere", is_flag=True, help="Print even where standard output is no terminal.")
 @_table_options
 @told

@@ -13,6 +13,7 @@ from ppsyn.releases.tables import charges_of, unpack_entries
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
 from schemas.account import Grant, Hold, from_bytes
+from schemas.limits import DOCUMENT_BYTES
 from schemas.manifest import Manifest
 from schemas.run import RunRef
 from schemas.validation import Validation
@@ -25,7 +26,7 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
         ConfigError: If there is none.
     """
     try:
-        data = store.get(MANIFEST)
+        data = store.get(MANIFEST, DOCUMENT_BYTES)
         return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
     except MissingError:
         problem = f"There is no release in {store.place.url}: it has no {MANIFEST}."
@@ -48,7 +49,7 @@ def read_sealed(store: Store) -> tuple[Manifest, str]:
 
 def read_validation(store: Store) -> Validation:
     """The checks of the synthetic table, as published."""
-    return Validation.model_validate_json(store.get(VALIDATION))
+    return Validation.model_validate_json(store.get(VALIDATION, DOCUMENT_BYTES))
 
 
 def released(ref: RunRef) -> Store:

@@ -18,6 +18,7 @@ from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.program import Measurement
 from ppsyn.requests import Answer, Lost, Measured, Selected
 from schemas.account import Charge, from_bytes, hash_of
+from schemas.limits import ARRAYS_BYTES, VALUES
 
 _ANSWERS = pa.schema(
     [
@@ -84,9 +85,16 @@ def _regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def read_rows(file: IO[bytes]) -> Iterator[pd.DataFrame]:
-    """The rows of a synthetic table, a row group at a time."""
+    """The rows of a synthetic table, a row group at a time.
+
+    Raises:
+        ValueError: If a row group is larger than `write_rows` makes one.
+    """
     parquet = pq.ParquetFile(file)
     for group in range(parquet.num_row_groups):
+        told = parquet.metadata.row_group(group)
+        if told.num_rows > BLOCK_ROWS or told.total_byte_size > ARRAYS_BYTES:
+            raise ValueError("a row group that is too large")
         yield parquet.read_row_group(group).to_pandas()
 
 
@@ -193,7 +201,14 @@ def _to_parquet(rows: list[dict[str, object]], schema: pa.Schema) -> bytes:
 
 def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
     try:
-        table = pq.read_table(io.BytesIO(data))
+        file = pq.ParquetFile(io.BytesIO(data))
+        groups = [file.metadata.row_group(at) for at in range(file.num_row_groups)]
+        columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+        if sum(column.num_values for column in columns) > VALUES:
+            raise ValueError("more values than a release has")
+        if sum(column.total_uncompressed_size for column in columns) > ARRAYS_BYTES:
+            raise ValueError("more bytes than a release has")
+        table = file.read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         problem = f"not a Parquet file ({type(error).__name__})"
     else:

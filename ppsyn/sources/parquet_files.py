@@ -82,7 +82,11 @@ def parquet_rule(fragment: Fragment) -> str:
 def _plain(column: pa.ChunkedArray) -> Raw:
     """A column of numbers, truth values, text, bytes or moments; of anything else, misfits."""
     kind = column.type
-    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if types.is_string_view(kind) or types.is_binary_view(kind):  # pandas has none of them
+        column.validate(full=True)
+        whole = pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+        return _plain(column.cast(whole))
+    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind):
         column.validate(full=True)  # of a number or a moment it would refuse odd values, which are read as any other
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))

@@ -10,8 +10,10 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
+from errno import EFBIG, EINVAL
 from functools import partial
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -23,6 +25,7 @@ from typing_extensions import override
 
 from ppsyn.errors import MissingError, StoreError
 from ppsyn.storage.secrecy import cause, close_file, is_private, make_folders, shown
+from schemas.limits import ARRAYS_BYTES
 from schemas.places import Place
 
 if TYPE_CHECKING:
@@ -100,14 +103,19 @@ class Store:
         if self.place.is_local:
             close_file(Path(self.place.url), key)
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = ARRAYS_BYTES) -> bytes:
         """The object.
 
         Raises:
             MissingError: If there is none.
+            StoreError: If it has more bytes than `most`, or cannot be read.
         """
         with self._told("read", key):
-            return obstore.get(self._backend, self._prefix + key).bytes().to_bytes()
+            self._check_regular(key)
+            found = obstore.get(self._backend, self._prefix + key)
+            if found.meta["size"] > most:
+                raise OSError(EFBIG, f"it has more than {most:,} bytes")
+            return found.bytes().to_bytes()
 
     def get_all(self, keys: Iterable[str]) -> list[bytes]:
         """The objects; from a server, read side by side."""
@@ -161,6 +169,7 @@ class Store:
         """The object as a file to read and seek in."""
         told = partial(self._told, "read", key)
         with told():
+            self._check_regular(key)
             source = _Source(obstore.open_reader(self._backend, self._prefix + key), told)
         with io.BufferedReader(source, _BUFFER) as file:
             yield file
@@ -201,6 +210,14 @@ class Store:
             with self._told("write", f"{target}/{name}"):
                 obstore.copy(self._backend, f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}")
         self.delete(source)
+
+    def _check_regular(self, key: str) -> None:
+        """Refuse a pipe or a device in a folder, which would be waited for."""
+        if not self.place.is_local:
+            return
+        mode = Path(self.url(key)).stat().st_mode
+        if not (S_ISREG(mode) or S_ISDIR(mode)):
+            raise OSError(EINVAL, "it is a pipe or a device")
 
     @contextmanager
     def _told(self, verb: str, key: str) -> Generator[None]:

@@ -4,14 +4,16 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import override
 
 from schemas.columns.base import Column, V
 from schemas.columns.intervals import Intervals
 from schemas.columns.values import Count
+from schemas.limits import CODES
 
 N = TypeVar("N", int, float)
 
@@ -23,7 +25,7 @@ class Binned(Column[V], Generic[V, N]):
     """The least value."""
     upper: V | None = None
     """The greatest value."""
-    edges: tuple[V, ...] | None = None
+    edges: Annotated[tuple[V, ...], Field(max_length=CODES + 1)] | None = None
     """Where each bin starts, and then where the last one ends; the bounds follow from them."""
     bins: Count | None = None
     """How many bins of equal size."""

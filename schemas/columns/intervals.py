@@ -9,10 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Axis: TypeAlias = NDArray[np.int64 | np.float64]
+from schemas.limits import CODES
 
-MAX_CODES = 100_000
-"""The most codes one column may have."""
+Axis: TypeAlias = NDArray[np.int64 | np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +71,7 @@ def equal_real_starts(lower: float, upper: float, bins: int) -> Sequence[float]:
     """Starts of intervals of equal length."""
     check_size(bins)
     begin, length = _exact(lower), _exact(upper) - _exact(lower)
-    return _increasing([float(begin + length * index / bins) for index in range(bins)], upper)
+    return _increasing(_multiples(begin, length / bins, bins), upper)
 
 
 def stepped_real_starts(lower: float, upper: float, step: float) -> Sequence[float]:
@@ -80,18 +79,25 @@ def stepped_real_starts(lower: float, upper: float, step: float) -> Sequence[flo
     begin, length, stride = _exact(lower), _exact(upper) - _exact(lower), _exact(step)
     bins = max(1, -(-length // stride))
     check_size(bins)
-    return _increasing([float(begin + stride * index) for index in range(bins)], upper)
+    return _increasing(_multiples(begin, stride, bins), upper)
 
 
 def check_size(codes: int) -> None:
     """Refuse a column of too many codes."""
-    if codes > MAX_CODES:
-        raise ValueError(f"Expected at most {MAX_CODES} codes, got {codes}; use bins, and no more than that.")
+    if codes > CODES:
+        raise ValueError(f"Expected at most {CODES} codes, got {codes}; use bins, and no more than that.")
 
 
 def _exact(value: float) -> Fraction:
     """The decimal as written: 0.1 is one tenth."""
     return Fraction(repr(value))
+
+
+def _multiples(begin: Fraction, step: Fraction, count: int) -> list[float]:
+    """So many numbers, `step` apart from `begin` on, each rounded once."""
+    first, stride = begin.numerator * step.denominator, step.numerator * begin.denominator
+    divisor = begin.denominator * step.denominator
+    return [(first + stride * index) / divisor for index in range(count)]
 
 
 def _increasing(starts: list[float], upper: float) -> list[float]:

@@ -3,13 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Generic, Literal
+from typing import Annotated, Generic, Literal
 
 from pydantic import Field
 from typing_extensions import override
 
 from schemas.columns.base import Column, V, whole_dtypes
 from schemas.columns.values import Flag, Label, Outside
+from schemas.limits import CODES
 
 
 def _default_outside(data: Mapping[str, object]) -> Outside:
@@ -55,7 +56,7 @@ class CategoricalColumn(Labelled[Label]):
     """
 
     kind: Literal["categorical"] = "categorical"
-    values: tuple[Label, ...]
+    values: Annotated[tuple[Label, ...], Field(max_length=CODES)]
     """All of them, in the order of their codes."""
     ordered: Flag = False
     """Whether neighbouring values are neighbours in meaning."""

@@ -6,6 +6,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
+from schemas.limits import TEXT_CHARACTERS
+
 LARGEST = 2**63 - 2
 """Bounds stay inside what 64 bits hold, so that a value past them has room to show that it is."""
 
@@ -21,6 +23,8 @@ def _check_label(value: object) -> object:
         raise ValueError(f"Expected text or a whole number, got {_as_read(value)}; put it in quotes.")
     if isinstance(value, int) and abs(value) > LARGEST:
         raise ValueError(f"Expected a whole number of 64 bits, got {value}; put it in quotes.")
+    if isinstance(value, str) and len(value) > TEXT_CHARACTERS:
+        raise ValueError(f"Expected text of at most {TEXT_CHARACTERS:,} characters, got {len(value):,}.")
     return value
 
 
@@ -84,7 +88,7 @@ def _read_policy(value: object) -> object:
     return "null" if value is None else value
 
 
-Text: TypeAlias = Annotated[str, BeforeValidator(_check_text), Field(min_length=1)]
+Text: TypeAlias = Annotated[str, BeforeValidator(_check_text), Field(min_length=1, max_length=TEXT_CHARACTERS)]
 Label: TypeAlias = Annotated[str | int, BeforeValidator(_check_label)]
 Flag: TypeAlias = Annotated[bool, Strict()]
 Count: TypeAlias = Annotated[int, Strict(), Field(ge=1)]

@@ -93,7 +93,7 @@ VALID = "name: t\ncolumns: [{name: a, kind: boolean, nullable: true}]\n"
     [
         ("name: t\nname: u\n" + VALID, "line 2: expected the key 'name' once."),
         ("columns: [{name: a, kind: boolean, kind: real}]", "line 1: expected the key 'kind' once."),
-        ("name: [", "line 1: expected the node content, but found '<stream end>'."),
+        ("name: [", "line 1: did not find expected node content."),
         (
             "name: t\ncolumns: [{name: a, kind: categorical, values: [12:30]}]",
             "line 2: expected plain decimal digits, got 12:30; put it in quotes if it is text.",
