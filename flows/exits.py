@@ -43,6 +43,7 @@ def exit_of(error: Exception) -> Exit | None:
         (errors.InvariantError, None),
         (errors.AccountError, Exit.BUDGET),
         (errors.BudgetExceededError, Exit.BUDGET),
+        (errors.AuditError, Exit.AUDIT),
         (errors.RunError, Exit.RESUME),
         (errors.StoreError, Exit.STORE),
         (errors.ClusterError, Exit.STORE),

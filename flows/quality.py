@@ -10,10 +10,11 @@ from ppsyn.discretize import domain_of
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.book import Part
 from ppsyn.dp.budget import rho_from, rho_of
-from ppsyn.errors import ConfigError
+from ppsyn.errors import AuditError, ConfigError
 from ppsyn.quality import run as runs
 from ppsyn.quality.page import sets_by_name, told
 from ppsyn.quality.questions import cliques_of, sets_of
+from ppsyn.releases.audit import audit
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.opened import read_sealed
 from ppsyn.report.words import finely
@@ -75,6 +76,18 @@ def asked_rho(account: StoredAccount, rho: float | None, epsilon: float | None) 
     if delta is None or epsilon is None:
         raise ConfigError("The account names no delta; give --rho instead of --epsilon.")
     return rho_from(epsilon, delta)
+
+
+def check_release(release: Store, original: Original) -> None:
+    """See that the release is as it was published and paid for, before anything is spent on figures about it.
+
+    Raises:
+        AuditError: If it is not.
+    """
+    account = StoredAccount(open_store(original.ref.root), original.ref.dataset)
+    problems = [f"{found.subject}: {found.problem}" for found in audit(release, account) if found.problem is not None]
+    if problems:
+        raise AuditError(release.place.url, problems)
 
 
 def measure(

@@ -101,6 +101,20 @@ class AccountError(PPSynError):
     """An account that contradicts itself or a release that does not fit it; nothing was spent."""
 
 
+class AuditError(PPSynError):
+    """A release that fails its audit; nothing was spent.
+
+    Attributes:
+        problems: One sentence for each thing that is wrong.
+    """
+
+    def __init__(self, release: str, problems: Sequence[str]) -> None:
+        """Say what is wrong with which release."""
+        self.problems = tuple(problems)
+        listed = "\n".join(problems)
+        super().__init__(f"The release in {release} fails its audit; nothing was charged.\n{listed}")
+
+
 class CapExceededError(AccountError):
     """A release that would pass the cap of its account; nothing was read or spent.
 

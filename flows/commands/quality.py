@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.commands.places import F, open_place, store_options
+from flows.commands.places import F, FilePath, open_place, store_options
 from flows.commands.telling import JSON_OPTION, print_json, told
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def _original_options(function: F) -> F:
     for option in (
         click.option("--private", help="Where private things are kept, if not in the store; without FILE."),
         store_options,
-        click.argument("file", required=False, type=click.Path(dir_okay=False)),
+        click.argument("file", required=False, type=FilePath()),
         click.argument("release", metavar="RELEASE"),
     ):
         function = option(function)
@@ -56,8 +56,9 @@ def quality(
 
     The private table is compared with the synthetic one, marginal by marginal, and figures of the whole are
     published with error bars in RELEASE/quality. FILE is the release file, which says where the private table
-    is; without it, it is where the release's own run found it, by its record in the store. What is asked for
-    is charged before it is drawn. A call that is killed has to be paid for again.
+    is; without it, it is where the release's own run found it, by its record in the store. RELEASE is audited
+    first; one that was changed is refused, and nothing is charged. What is asked for is charged before it is
+    drawn. A call that is killed has to be paid for again.
 
     \b
     Examples:
@@ -65,11 +66,12 @@ def quality(
       ppsyn quality out/releases/adult/RUN --epsilon 0.1 --marginal age,income --marginal sex
       ppsyn quality s3://public/releases/adult/RUN release.yaml --rho 0.001 --json
     """
-    from flows.quality import earlier, measure
+    from flows.quality import check_release, earlier, measure
     from ppsyn.errors import StoreError
     from ppsyn.quality.run import publish
 
     folder, original = _opened(release, **place)
+    check_release(folder, original)
     for sentence in earlier(folder, original):
         click.echo(sentence, err=True)
     found = measure(folder, original, rho, epsilon, _named(marginals))
@@ -86,7 +88,7 @@ def quality(
 
 @click.command("private-report")
 @click.option(
-    "--out", type=click.Path(dir_okay=False), default="private-report.html", show_default=True,
+    "--out", type=FilePath(), default="private-report.html", show_default=True,
     help="The file to write, outside of all releases.",
 )  # fmt: skip
 @click.option(

@@ -31,7 +31,7 @@ from ppsyn.metrics import workload_error
 from ppsyn.quality.audit import check_quality
 from ppsyn.quality.run import publish
 from ppsyn.releases.audit import audit
-from ppsyn.releases.layout import MANIFEST, SYNTHETIC, release_folder
+from ppsyn.releases.layout import MANIFEST, MODEL, REPORT, SYNTHETIC, release_folder
 from ppsyn.releases.opened import read_manifest
 from ppsyn.releases.paid import Fault
 from ppsyn.requests import GRID, noise_scale
@@ -284,11 +284,14 @@ def test_a_folder_without_a_release_is_refused(store: Path, tmp_path: Path) -> N
     refused(store, ppsyn("quality", tmp_path, "--store", store, "--rho", 0.1), Exit.MISTAKE, "no release")
 
 
-@pytest.mark.parametrize("name", [MANIFEST, SYNTHETIC])
-def test_a_release_that_was_changed_is_refused(store: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [(MANIFEST, Exit.MISTAKE), (SYNTHETIC, Exit.AUDIT), (MODEL, Exit.AUDIT), (REPORT, Exit.AUDIT)],
+)
+def test_a_release_that_was_changed_is_refused(store: Path, name: str, code: Exit) -> None:
     path = folder_of(store) / name
     path.write_bytes(path.read_bytes() + b"\n")
-    refused(store, buy(store), Exit.MISTAKE, name)
+    refused(store, buy(store), code, name)
 
 
 def test_a_release_of_another_account_is_refused(store: Path, tmp_path: Path) -> None:
