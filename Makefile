@@ -7,8 +7,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
+CASES ?= 5000
 
-.PHONY: release docs test test-slow test-nightly mutants test-newest check format clean benchmark benchmark-engine benchmark-generation \
+.PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine benchmark-generation \
 	benchmark-pipeline benchmark-account
 
 release: $(VENV)/ready  ## release the bundled example into out/
@@ -36,6 +37,9 @@ test-nightly: $(VENV)/ready  ## the tests that draw noise by the million
 
 mutants: $(VENV)/ready  ## plant faults one at a time, and see that the tests of the claim each breaks tell; writes docs/mutants.md
 	PYTHONPATH=tests $(BIN)/python -m mutants
+
+fuzz: $(VENV)/ready  ## bad input to every command; CASES=number, SEED=number, by default the day's
+	cd tests && ../$(BIN)/python -m fuzzing --cases $(CASES) $(if $(SEED),--seed $(SEED)) --out ../out/fuzz
 
 check: $(VENV)/ready  ## what must be clean before a commit
 	$(BIN)/ruff format --check .
