@@ -10,6 +10,7 @@ from flows.commands.quality import private_report, quality
 from flows.commands.release import release
 from flows.commands.releases import audit, regenerate
 from flows.commands.schema import schema
+from flows.commands.selftest import selftest
 from flows.exits import MEANINGS
 from schemas.limits import TOLD_CHARACTERS
 from schemas.texts import check_text
@@ -47,8 +48,21 @@ def main() -> None:
       ppsyn quality out/releases/adult/RUN --rho 0.001
       ppsyn private-report out/releases/adult/RUN
       ppsyn benchmark --mechanisms ppsyn,aim --epsilons 0.1,1
+      ppsyn selftest privacy
     """
 
 
-for _command in (schema, plan, release, budget, abandon, audit, regenerate, quality, private_report, benchmark):
+for _command in (
+    schema,
+    plan,
+    release,
+    budget,
+    abandon,
+    audit,
+    regenerate,
+    quality,
+    private_report,
+    benchmark,
+    selftest,
+):
     main.add_command(_command)

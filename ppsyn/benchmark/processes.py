@@ -1,19 +1,15 @@
 """Runs of a benchmark in processes of their own, several at a time."""
 
-import ctypes
 import multiprocessing
-import signal
-import sys
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 
 from ppsyn.benchmark.results import Row
 from ppsyn.benchmark.runs import measure
+from ppsyn.children import prepare
 from ppsyn.errors import ConfigError, InvariantError, PPSynError
 from schemas.benchmark import BenchmarkRun
-
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 _BEGUN: dict[str, Future[Row]] = {}
 
@@ -22,7 +18,7 @@ _BEGUN: dict[str, Future[Row]] = {}
 def begun(runs: Sequence[BenchmarkRun], jobs: int) -> Generator[None]:
     """Have `runs` done in `jobs` processes, in their order. What is not done when the block ends is given up."""
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _prepare)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), prepare)
     try:
         _BEGUN.update({run.name: pool.submit(_measure, run) for run in runs})
         yield
@@ -36,13 +32,6 @@ def begun(runs: Sequence[BenchmarkRun], jobs: int) -> Generator[None]:
 def row_of(run: BenchmarkRun) -> Row:
     """The row of a run: of a process that does it, or else done here and now."""
     return _BEGUN[run.name].result() if run.name in _BEGUN else measure(run)
-
-
-def _prepare() -> None:
-    """Leave Ctrl-C to the parent, and end with it should it be killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _measure(run: BenchmarkRun) -> Row:

@@ -13,7 +13,7 @@ from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
 from ppsyn.marginals.held import open_counter
 from ppsyn.marginals.spread import Spread, Work
-from ppsyn.requests import Answer, Lost, Request
+from ppsyn.requests import Answer, Curator, Lost, Request
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoints
 from ppsyn.runs.records import plan_of, private_folder, read_record
@@ -105,7 +105,7 @@ class Run:
         self._checkpoints.save(self.step, self.state, _history(self.ledger.spends[: self.step]))
 
     @cached_property
-    def _curator(self) -> TableCurator:
+    def _curator(self) -> Curator:
         snapshot = open_snapshot(Shelf(self.private, private_folder(self.ref.run)), self.record.table)
         rows = None if self.work is None else Spread(snapshot, self.ref.runtime.part_count, self.work)
         counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb, rows)

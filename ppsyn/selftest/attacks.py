@@ -1,0 +1,260 @@
+"""Releases of one case, by the hundred, and what three attacks on them show."""
+
+import io
+import tempfile
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ppsyn.arrays import Floats
+from ppsyn.releases.layout import SYNTHETIC
+from ppsyn.selftest import library
+from ppsyn.selftest.cases import CASES, MU, Case
+from ppsyn.selftest.discriminant import Guesses, discriminate
+from ppsyn.selftest.folder import aligned, differences, features
+from ppsyn.selftest.likelihood import Adversary
+from ppsyn.selftest.pipeline import Repeating, Stage
+from ppsyn.selftest.tradeoff import at_least, at_most, gaussian_mu, rate_at_most
+
+Way = Literal["library", "pipeline", "folder"]
+"""In memory; through the stores; and through the stores to a published folder."""
+
+THRESHOLDS = (-2.0, -1.0, 1.0, 2.0)
+"""Log-likelihood ratios at which the curve is held against what is allowed, besides nought."""
+
+WANTED = 0.93
+"""Of the claimed mu: an attack on the answers that surely sees less is no attack."""
+
+_TESTS = len(THRESHOLDS) + 3
+"""Of each case: nought and the thresholds on the answers, and one each on table and folder."""
+
+_SHOWN = 0.95
+"""Confidence of the lower bounds that are told."""
+
+_SUITE = 0.999
+"""Confidence that no case of a sound suite is found above what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Releases to make: some numbers of one side of a case."""
+
+    case: str
+    way: Way
+    has_canary: bool
+    first: int
+    count: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What the adversary notes of releases, one side of a case.
+
+    Attributes:
+        ratios: Log-likelihood ratios of the answers.
+        allowed: The largest mu that the answers' mechanisms allow.
+        tables: Counts of the synthetic tables; a row each.
+        folders: Features of the published folders.
+        seconds: Of the processor.
+    """
+
+    ratios: Sequence[float] = ()
+    allowed: float = 0.0
+    tables: Sequence[Floats] = ()
+    folders: Sequence[Mapping[str, float]] = ()
+    seconds: float = 0.0
+
+    def __add__(self, other: "Seen") -> "Seen":
+        """Both, one after the other."""
+        return Seen(
+            (*self.ratios, *other.ratios),
+            max(self.allowed, other.allowed),
+            (*self.tables, *other.tables),
+            (*self.folders, *other.folders),
+            self.seconds + other.seconds,
+        )
+
+
+def see(batch: Batch) -> Seen:
+    """Make the releases, and note what is to be seen of each."""
+    began, case = time.process_time(), case_of(batch.case)
+    adversary, found = case.adversary, list[Seen]()
+    with _releasing(case) as stage:
+        for number in range(batch.first, batch.first + batch.count):
+            found.append(_one(stage, case, adversary, batch, batch.seed + number))
+    return Seen(
+        tuple(ratio for one in found for ratio in one.ratios),
+        max((one.allowed for one in found), default=0.0),
+        tuple(table for one in found for table in one.tables),
+        tuple(folder for one in found for folder in one.folders),
+        time.process_time() - began,
+    )
+
+
+def _one(stage: Stage, case: Case, adversary: Adversary, batch: Batch, seed: int) -> Seen:
+    if batch.way == "library":
+        transcript, frame = library.release(case, has_canary=batch.has_canary, seed=seed)
+        folders, tables = (), (counted(frame, case),)
+    else:
+        is_published = batch.way == "folder"
+        released = stage.release(seed, has_canary=batch.has_canary, is_published=is_published)
+        transcript, folders, tables = released.transcript, (), ()
+        if is_published:
+            folders, tables = (features(released.folder),), (counted(_table_in(released.folder), case),)
+    return Seen((adversary.log_ratio(transcript),), adversary.allowed_mu(transcript), tables, folders)
+
+
+def counted(frame: pd.DataFrame, case: Case) -> Floats:
+    """What the attack on a synthetic table looks at: how many rows have which of the canary's values."""
+    canary = [frame[name].to_numpy() == value for name, value in case.canary.items()]
+    sets = chain.from_iterable(combinations(canary, size) for size in range(1, len(canary) + 1))
+    return np.array([len(frame), *(np.logical_and.reduce(members).sum() for members in sets)], np.float64)
+
+
+def _table_in(files: Mapping[str, bytes]) -> pd.DataFrame:
+    return pd.read_parquet(io.BytesIO(files[SYNTHETIC]))
+
+
+def case_of(name: str) -> Case:
+    """The case of this name."""
+    return next(case for case in CASES if case.name == name)
+
+
+@contextmanager
+def _releasing(case: Case) -> Generator[Stage]:
+    with tempfile.TemporaryDirectory(prefix="ppsyn-selftest-") as folder:
+        yield Stage(case, Path(folder))
+
+
+def twins(name: str, seed: int) -> list[str]:
+    """Files of a folder that tell more than answers: those that differ for the other table and the same answers."""
+    case = case_of(name)
+    with _releasing(case) as stage:
+        one = stage.release(seed, has_canary=False, is_published=True)
+        answers = iter([answer for _, answer in one.transcript])
+        other = stage.release(
+            seed, has_canary=True, is_published=True, between=lambda curator: Repeating(curator, answers)
+        )
+    return differences(one.folder, other.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What one attack shows.
+
+    Attributes:
+        guesses: How many releases were guessed about, half of them with the canary.
+        mu: At least so much, at 95%.
+        surely: At least so much, at the confidence of the suite.
+        most: At most so much is seen by this test, at the confidence of the suite.
+    """
+
+    guesses: int
+    mu: float
+    surely: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the attacks on one case show.
+
+    Attributes:
+        allowed: The mu that the claims about the single answers allow together: 2 rho of a measurement, a little more
+            where counts are discrete, and up to pi rho of a selection, add up to its square.
+        curve: False positives and false negatives of the attack on the answers, from threshold to threshold.
+        corners: At the fixed thresholds, a mu that is surely there.
+        told_more: Files that differ although the answers are the same.
+        seconds: Of the processor.
+    """
+
+    name: str
+    told: str
+    runs: int
+    folders: int
+    allowed: float
+    answers: Attack
+    table: Attack
+    folder: Attack
+    corners: tuple[float, ...]
+    curve: tuple[tuple[float, float], ...]
+    told_more: tuple[str, ...]
+    seconds: float
+    claimed: float = field(default=MU)
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong; empty if nothing is."""
+        found = {
+            "the answers": max(self.answers.surely, *self.corners), "the table": self.table.surely,
+            "the folder": self.folder.surely,
+        }  # fmt: skip
+        faults = [f"{name} tell mu {mu:.3f}" for name, mu in found.items() if mu > self.allowed]
+        if self.told_more:
+            faults.append(f"{', '.join(self.told_more)} tell more than the answers")
+        if self.answers.most < WANTED * self.claimed:
+            faults.append(f"the attack on the answers sees mu {self.answers.most:.3f} at most: it is blind")
+        return faults
+
+
+def judge(
+    case: Case, sides: Sequence[Seen], published: Sequence[Seen], told_more: Sequence[str], cases: int
+) -> Finding:
+    """Hold what was seen of both sides against what is allowed.
+
+    Args:
+        case: What was released.
+        sides: Without and with the canary.
+        published: The same of published folders.
+        told_more: What was found by `twins`.
+        cases: How many are judged together.
+    """
+    sure = 1 - (1 - _SUITE) / (_TESTS * cases)
+    without, present = (np.array(seen.ratios) for seen in sides)
+    tables = [np.stack(seen.tables) for seen in (sides if sides[0].tables else published)]
+    names = sorted({name for seen in published for row in seen.folders for name in row})
+    folders = [np.column_stack([seen.ratios, aligned(seen.folders, names)]) for seen in published]
+    everything = (*sides, *published)
+    return Finding(
+        case.name,
+        case.told,
+        len(without),
+        len(folders[0]),
+        max(seen.allowed for seen in everything),
+        _attack(Guesses(without, present), sure),
+        _attack(discriminate(tables[0], tables[1]), sure),
+        _attack(discriminate(folders[0], folders[1]), sure),
+        tuple(_corner(without, present, threshold, sure) for threshold in THRESHOLDS),
+        _curve(without, present),
+        tuple(told_more),
+        sum(seen.seconds for seen in everything),
+    )
+
+
+def _attack(guesses: Guesses, sure: float) -> Attack:
+    count = min(len(guesses.without), len(guesses.present))
+    right = int((guesses.without[:count] <= 0).sum() + (guesses.present[:count] > 0).sum())
+    return Attack(
+        2 * count, at_least(right, 2 * count, _SHOWN), at_least(right, 2 * count, sure), at_most(right, 2 * count, sure)
+    )
+
+
+def _corner(without: Floats, present: Floats, threshold: float, sure: float) -> float:
+    """Both error rates are at most so large, each with half of the doubt."""
+    each = (1 + sure) / 2
+    false_positives = rate_at_most(int((without > threshold).sum()), without.size, each)
+    false_negatives = rate_at_most(int((present <= threshold).sum()), present.size, each)
+    return gaussian_mu(false_positives, false_negatives)
+
+
+def _curve(without: Floats, present: Floats) -> tuple[tuple[float, float], ...]:
+    thresholds = np.quantile(np.concatenate([without, present]), np.linspace(0, 1, 201))
+    return tuple((float((without > t).mean()), float((present <= t).mean())) for t in thresholds)

@@ -1,0 +1,121 @@
+"""All cases, in several processes, and what is told of them."""
+
+import multiprocessing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ppsyn.children import prepare
+from ppsyn.errors import ConfigError, InvariantError, PPSynError
+from ppsyn.selftest.attacks import Batch, Finding, Seen, Way, judge, see, twins
+from ppsyn.selftest.cases import CASES, Case
+
+_BATCH = 50
+_TWINS = 3
+_STORES_SHARE = 2
+"""Releases through the stores take several times as long: there are so many times fewer of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many releases to make, a side.
+
+    Attributes:
+        runs: In memory; half as many where they need stores.
+        folders: That go on to a published folder.
+        jobs: Processes at a time.
+        seed: Of the synthetic rows; the noise has none.
+    """
+
+    runs: int
+    folders: int
+    jobs: int = 2
+    seed: int = 0
+
+
+DEFAULT, THOROUGH = Effort(runs=800, folders=60), Effort(runs=8000, folders=400)
+
+_Asked = TypeVar("_Asked")
+_Found = TypeVar("_Found")
+
+
+class _Map(Protocol):
+    """As `map`, here or in other processes."""
+
+    def __call__(self, function: Callable[[_Asked], _Found], asked: Sequence[_Asked], /) -> Iterator[_Found]:
+        """What the function makes of each, in order."""
+        ...
+
+
+def check_cases(names: Sequence[str]) -> list[Case]:
+    """The cases of these names; all of them if there is none.
+
+    Raises:
+        ConfigError: If there is no such case.
+    """
+    known = [case.name for case in CASES]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"There is no case {name!r}. There are {', '.join(known)}.")
+    return [case for case in CASES if not names or case.name in names]
+
+
+def audit(cases: Sequence[Case], effort: Effort) -> Iterator[Finding]:
+    """Attack the cases, one after another; each is judged as one of all."""
+    with _workers(effort.jobs) as do:
+        for case in cases:
+            batches = list(_batches(case, effort))
+            sides = {(is_published, side): Seen() for is_published in (False, True) for side in (False, True)}
+            for batch, seen in zip(batches, do(_see, batches), strict=True):
+                sides[batch.way == "folder", batch.has_canary] += seen
+            seeds = range(effort.seed, effort.seed + (0 if case.quality else _TWINS))
+            told_more = {name for names in do(_twins, [(case.name, seed) for seed in seeds]) for name in names}
+            plain, published = ([sides[which, side] for side in (False, True)] for which in (False, True))
+            yield judge(case, plain, published, sorted(told_more), len(cases))
+
+
+def _batches(case: Case, effort: Effort) -> Iterator[Batch]:
+    plain: Way = "pipeline" if case.needs_stores else "library"
+    runs = effort.runs // _STORES_SHARE if case.needs_stores else effort.runs
+    counts: tuple[tuple[Way, int], ...] = (("folder", effort.folders), (plain, runs))
+    for way, count in counts:
+        for first in range(0, count, _BATCH):
+            for side in (False, True):
+                yield Batch(case.name, way, side, first, min(_BATCH, count - first), effort.seed)
+
+
+@contextmanager
+def _workers(jobs: int) -> Generator[_Map]:
+    """One job is done here, more in processes of their own."""
+    if jobs == 1:
+        yield map
+        return
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), prepare)
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _see(batch: Batch) -> Seen:
+    with _travelling():
+        return see(batch)
+
+
+def _twins(asked: tuple[str, int]) -> list[str]:
+    with _travelling():
+        return twins(*asked)
+
+
+@contextmanager
+def _travelling() -> Generator[None]:
+    """Errors with facts of their own do not arrive from another process; what they say does."""
+    try:
+        yield
+    except PPSynError as error:
+        problem = str(error)
+    else:
+        return
+    raise InvariantError(problem)
