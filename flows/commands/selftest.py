@@ -68,8 +68,8 @@ def privacy(
         findings.append(finding)
         if not as_json:
             click.echo(telling.line(telling.cells(finding)))
-    if out is not None:
-        telling.write(findings, Path(out))
+        if out is not None:  # what is done is kept, should it be interrupted
+            telling.write(findings, Path(out))
     if as_json:
         print_json(telling.as_json(findings))
     else:

@@ -17,14 +17,14 @@ from ppsyn.arrays import Floats
 from ppsyn.releases.layout import SYNTHETIC
 from ppsyn.selftest import library
 from ppsyn.selftest.cases import CASES, MU, Case
-from ppsyn.selftest.discriminant import Guesses, discriminate
+from ppsyn.selftest.discriminant import discriminate
 from ppsyn.selftest.folder import aligned, differences, features
 from ppsyn.selftest.likelihood import Adversary
 from ppsyn.selftest.pipeline import Repeating, Stage
 from ppsyn.selftest.tradeoff import at_least, at_most, gaussian_mu, rate_at_most
 
-Way = Literal["library", "pipeline", "folder"]
-"""In memory; through the stores; and through the stores to a published folder."""
+Way = Literal["loop", "table", "stores", "folder"]
+"""In memory, without and with a synthetic table; through the stores, and on to a published folder."""
 
 THRESHOLDS = (-2.0, -1.0, 1.0, 2.0)
 """Log-likelihood ratios at which the curve is held against what is allowed, besides nought."""
@@ -100,13 +100,15 @@ def see(batch: Batch) -> Seen:
 
 
 def _one(stage: Stage, case: Case, adversary: Adversary, batch: Batch, seed: int) -> Seen:
-    if batch.way == "library":
-        transcript, frame = library.release(case, has_canary=batch.has_canary, seed=seed)
-        folders, tables = (), (counted(frame, case),)
+    folders, tables = (), ()
+    if batch.way in ("loop", "table"):
+        has_rows = batch.way == "table"
+        transcript, frame = library.release(case, has_canary=batch.has_canary, seed=seed, has_rows=has_rows)
+        tables = () if frame is None else (counted(frame, case),)
     else:
         is_published = batch.way == "folder"
         released = stage.release(seed, has_canary=batch.has_canary, is_published=is_published)
-        transcript, folders, tables = released.transcript, (), ()
+        transcript = released.transcript
         if is_published:
             folders, tables = (features(released.folder),), (counted(_table_in(released.folder), case),)
     return Seen((adversary.log_ratio(transcript),), adversary.allowed_mu(transcript), tables, folders)
@@ -229,26 +231,28 @@ def judge(
         len(without),
         len(folders[0]),
         max(seen.allowed for seen in everything),
-        _attack(Guesses(without, present), sure),
-        _attack(discriminate(tables[0], tables[1]), sure),
-        _attack(discriminate(folders[0], folders[1]), sure),
-        tuple(_corner(without, present, threshold, sure) for threshold in THRESHOLDS),
+        attack(without, present, sure),
+        attack(*discriminate(tables[0], tables[1]), sure),
+        attack(*discriminate(folders[0], folders[1]), sure),
+        tuple(corner(without, present, threshold, sure) for threshold in THRESHOLDS),
         _curve(without, present),
         tuple(told_more),
         sum(seen.seconds for seen in everything),
     )
 
 
-def _attack(guesses: Guesses, sure: float) -> Attack:
-    count = min(len(guesses.without), len(guesses.present))
-    right = int((guesses.without[:count] <= 0).sum() + (guesses.present[:count] > 0).sum())
+def attack(without: Floats, present: Floats, sure: float) -> Attack:
+    """What guesses show: above nought, that the canary is in. As many count of one side as of the other."""
+    count = min(without.size, present.size)
+    right = int((without[:count] <= 0).sum() + (present[:count] > 0).sum())
+    guesses = 2 * count
     return Attack(
-        2 * count, at_least(right, 2 * count, _SHOWN), at_least(right, 2 * count, sure), at_most(right, 2 * count, sure)
+        guesses, at_least(right, guesses, _SHOWN), at_least(right, guesses, sure), at_most(right, guesses, sure)
     )
 
 
-def _corner(without: Floats, present: Floats, threshold: float, sure: float) -> float:
-    """Both error rates are at most so large, each with half of the doubt."""
+def corner(without: Floats, present: Floats, threshold: float, sure: float) -> float:
+    """A lower bound on mu at another threshold: both error rates are at most so large, each with half of the doubt."""
     each = (1 + sure) / 2
     false_positives = rate_at_most(int((without > threshold).sum()), without.size, each)
     false_negatives = rate_at_most(int((present <= threshold).sum()), present.size, each)

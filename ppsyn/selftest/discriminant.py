@@ -1,7 +1,5 @@
 """A linear discriminant, trained on one half of the releases and tested on the other."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ppsyn.arrays import Floats
@@ -11,18 +9,13 @@ _KEPT = 24
 _RIDGE = 0.05
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guesses:
-    """What a test says of releases it has not seen: above nought, that the canary is in."""
+def discriminate(without: Floats, present: Floats) -> tuple[Floats, Floats]:
+    """Train on releases with even numbers, and guess about the others: above nought, that the canary is in.
 
-    without: Floats
-    present: Floats
-
-
-def discriminate(without: Floats, present: Floats) -> Guesses:
-    """Train on releases with even numbers, and test on the others. A row is a release, a column a feature."""
+    A row is a release, a column a feature.
+    """
     direction, threshold = _trained(without[::2], present[::2])
-    return Guesses(without[1::2] @ direction - threshold, present[1::2] @ direction - threshold)
+    return without[1::2] @ direction - threshold, present[1::2] @ direction - threshold
 
 
 def _trained(without: Floats, present: Floats) -> tuple[Floats, float]:

@@ -21,14 +21,16 @@ from ppsyn.synthesis import Synthesis
 from ppsyn.synthesizer import make_plan, run, start
 
 
-def release(case: Case, *, has_canary: bool, seed: int) -> tuple[Transcript, pd.DataFrame]:
-    """The answers of a release, and its synthetic table."""
+def release(
+    case: Case, *, has_canary: bool, seed: int, has_rows: bool = True
+) -> tuple[Transcript, pd.DataFrame | None]:
+    """The answers of a release, and its synthetic table if that is wanted or asked about."""
     plan, account = _plan(case), MemoryAccount(RHO)
     curator = TableCurator(TableCounter(_encoded(case, has_canary)), account, plan.sensitivity)
     tape = Tape(curator)
     state = run(tape, start(plan))
-    frame = _rows(case, account, state, seed)
-    if case.quality:
+    frame = _rows(case, account, state, seed) if has_rows or case.quality else None
+    if frame is not None and case.quality:
         _compare(case, curator, tape, frame)
     return tape.transcript, frame
 
@@ -57,13 +59,14 @@ def _encoded(case: Case, has_canary: bool) -> EncodedTable:
     """The codes. Which rows of a person count is drawn anew for each release; without persons, nothing is."""
     person = case.privacy.person
     if person is None:
-        return _codes(case, has_canary)
+        return codes(case, has_canary)
     frame = bound_contributions(case.frame(has_canary=has_canary), person.column, person.max_rows)
     return encode(frame, case.table)
 
 
 @cache
-def _codes(case: Case, has_canary: bool) -> EncodedTable:
+def codes(case: Case, has_canary: bool) -> EncodedTable:
+    """The codes of a table without persons."""
     return encode(case.frame(has_canary=has_canary), case.table)
 
 

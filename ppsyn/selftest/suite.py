@@ -14,6 +14,8 @@ from ppsyn.selftest.cases import CASES, Case
 
 _BATCH = 50
 _TWINS = 3
+_TABLES_SHARE = 4
+"""Of one release in so many the synthetic table is made and attacked, too."""
 _STORES_SHARE = 2
 """Releases through the stores take several times as long: there are so many times fewer of them."""
 
@@ -77,10 +79,10 @@ def audit(cases: Sequence[Case], effort: Effort) -> Iterator[Finding]:
 
 
 def _batches(case: Case, effort: Effort) -> Iterator[Batch]:
-    plain: Way = "pipeline" if case.needs_stores else "library"
-    runs = effort.runs // _STORES_SHARE if case.needs_stores else effort.runs
-    counts: tuple[tuple[Way, int], ...] = (("folder", effort.folders), (plain, runs))
-    for way, count in counts:
+    tables, runs = effort.runs // _TABLES_SHARE, effort.runs // _STORES_SHARE
+    plain: dict[Way, int] = {"stores": runs} if case.needs_stores else {"table": tables, "loop": effort.runs - tables}
+    counts: dict[Way, int] = {"folder": effort.folders, **plain}
+    for way, count in counts.items():
         for first in range(0, count, _BATCH):
             for side in (False, True):
                 yield Batch(case.name, way, side, first, min(_BATCH, count - first), effort.seed)
