@@ -48,7 +48,7 @@ def test_noise_a_tenth_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(curator, "add_discrete_gaussian", quiet)
     monkeypatch.setattr(curator, "draw_noisy_max", sharp)
-    finding = found("independent", runs=10_000, folders=20)
+    finding = found("independent", runs=8500, folders=20)
     assert any("the answers tell mu" in fault for fault in finding.faults)
 
 
