@@ -1,5 +1,6 @@
 """More rows from a published model."""
 
+import gzip
 import os
 import shutil
 import sys
@@ -13,12 +14,15 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ppsyn.errors import StoreError
+from ppsyn.errors import ConfigError, StoreError
 from ppsyn.releases.opened import open_release, read_manifest
-from ppsyn.releases.tables import write_rows
+from ppsyn.releases.tables import write_csv, write_rows
 from ppsyn.rows import Recipe
 from ppsyn.storage import Store
 from schemas.config import RuntimeConfig
+
+_ENDINGS = (".parquet", ".csv", ".csv.gz")
+_GZIP_LEVEL = 6
 
 
 def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
@@ -27,23 +31,41 @@ def recipe_of(folder: Store, rows: int | None, seed: int | None) -> Recipe:
 
 
 def write(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) -> int:
-    """Write rows to a Parquet file, in bounded memory; returns how many. The file appears when it is complete.
+    """Write rows to a file, in bounded memory; returns how many. The file appears when it is complete.
 
     Args:
         recipe: The rows.
-        out: The file.
-        group_rows: Rows of a row group of the file.
+        out: The file; its name tells the format.
+        group_rows: Rows of a row group of a Parquet file.
         is_quiet: Whether to show no progress on a terminal.
 
     Raises:
         StoreError: If the file cannot be written.
     """
+    check_name(out)
     if out.exists() and not out.is_file():
         raise StoreError(f"Cannot write {out}: it is not a file.")
     with _appearing(out) as partial, partial.open("xb") as file, _counted(recipe.rows, is_quiet) as advance:
-        written = write_rows(_watched(recipe.made(), advance), recipe.no_rows(), file, group_rows)
+        blocks = _watched(recipe.made(), advance)
+        if out.suffix == ".parquet":
+            written = write_rows(blocks, recipe.no_rows(), file, group_rows)
+        elif out.suffix == ".csv":
+            written = write_csv(blocks, recipe.no_rows(), file)
+        else:
+            with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
+                written = write_csv(blocks, recipe.no_rows(), packed)
         _settle(file)
         return written
+
+
+def check_name(out: Path) -> None:
+    """See that the name of a file tells in which format it is to be written.
+
+    Raises:
+        ConfigError: If it does not.
+    """
+    if not out.name.endswith(_ENDINGS):
+        raise ConfigError(f"Expected the name of the file {out} to end in one of {', '.join(_ENDINGS)}.")
 
 
 def write_parts(recipe: Recipe, out: Path, group_rows: int, runtime: RuntimeConfig, *, is_quiet: bool) -> int:

@@ -74,7 +74,7 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
     "--out",
     type=FilePath(),
     required=True,
-    help="The Parquet file to write; with workers a new folder.",
+    help="The file to write: .parquet, .csv or .csv.gz; with workers a new folder, of Parquet files.",
 )
 @click.option(
     "--row-group",
@@ -115,13 +115,15 @@ def regenerate(
 
     \b
     Examples:
-      ppsyn regenerate out/releases/adult/RUN --out again.parquet
+      ppsyn regenerate out/releases/adult/RUN --out again.csv
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn regenerate out/releases/adult/RUN --rows 100000000 --out many --workers 4
     """
-    from flows.regenerate import recipe_of, write, write_parts
+    from flows.regenerate import check_name, recipe_of, write, write_parts
 
     runtime = _runtime_of(workers, scheduler)
+    if not runtime.is_spread:
+        check_name(Path(out))
     recipe = recipe_of(open_place(release, **place), rows, seed)
     if runtime.is_spread:
         written = write_parts(recipe, Path(out), row_group, runtime, is_quiet=quiet)

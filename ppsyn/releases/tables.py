@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError
@@ -69,6 +70,30 @@ def write_rows(
             writer.write_table(group, row_group_size=group.num_rows)
             rows += group.num_rows
     return rows
+
+
+def write_csv(blocks: Iterable[pd.DataFrame], empty: pd.DataFrame, file: IO[bytes]) -> int:
+    """Write synthetic rows as CSV with a header, never more than a block in memory; returns how many.
+
+    Text is quoted and a null is an empty field without quotes, so that the file reads back as the same table.
+
+    Args:
+        blocks: The rows.
+        empty: A table without rows, that has the types of all blocks.
+        file: Where to.
+    """
+    typed = pa.Schema.from_pandas(empty, preserve_index=False)
+    schema = pa.schema([pa.field(field.name, _written_type(field.type)) for field in typed])
+    rows = 0
+    with csv.CSVWriter(file, schema) as writer:
+        for block in blocks:
+            writer.write_table(pa.Table.from_pandas(block, schema=typed, preserve_index=False).cast(schema))
+            rows += len(block)
+    return rows
+
+
+def _written_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

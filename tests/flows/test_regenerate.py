@@ -16,17 +16,21 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from published import Published, make_release, shared_release
+from published import SCHEMA, Published, make_release, shared_release
 
 import ppsyn
 import tasks.generating  # noqa: F401  # Prefect, first imported while click holds the streams, leaves them closed
 from flows.cli import main
 from flows.exits import Exit
 from flows.regenerate import recipe_of, write
+from ppsyn.discretize import encode
 from ppsyn.errors import ClusterError
 from ppsyn.generate import BLOCK_ROWS
 from ppsyn.releases.parts import PART_BLOCKS, make_part, part_rows
+from ppsyn.sources import read_batches
 from ppsyn.version import code_version
+from schemas.places import Place
+from schemas.release import CsvSource
 
 PPSYN = Path(sys.executable).parent / "ppsyn"
 ROWS = 300_000
@@ -46,6 +50,30 @@ def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path,
     first = pq.ParquetFile(out).metadata.row_group(0).num_rows
     assert first == min(group_rows, ROWS)
     assert pq.read_table(out).to_pandas().equals(ppsyn.load(release.folder).generate(ROWS, seed=7))
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_a_csv_file_reads_back_as_the_rows_of_a_parquet_file(release: Published, tmp_path: Path, name: str) -> None:
+    told = CliRunner().invoke(
+        main, ["regenerate", str(release.folder), "--rows", "5000", "--seed", "7", "--out", str(tmp_path / name)]
+    )
+    assert told.exit_code == 0, told.stderr
+    source = CsvSource(kind="csv", path=Place(url=str(tmp_path / name)))
+    (batch,) = read_batches(source, SCHEMA, None)
+    made = ppsyn.load(release.folder).generate(5000, seed=7)
+    read, meant = (encode(frame, SCHEMA).columns for frame in (batch.frame, made))
+    assert all((read[column] == meant[column]).all() for column in meant)
+    assert len(batch.frame) == 5000
+    assert (tmp_path / name).read_bytes()[:2] == (b"\x1f\x8b" if name.endswith("gz") else b'"s')
+
+
+@pytest.mark.parametrize("name", ["rows", "rows.xlsx", "csv"])
+def test_a_name_that_tells_no_format_is_refused_before_anything_is_made(
+    release: Published, tmp_path: Path, name: str
+) -> None:
+    told = CliRunner().invoke(main, ["regenerate", str(release.folder), "--out", str(tmp_path / name)])
+    assert (told.exit_code, list(tmp_path.iterdir())) == (Exit.MISTAKE, [])
+    assert ".csv.gz" in told.stderr
 
 
 @pytest.mark.parametrize(("rows", "is_told"), [(2**19 - 1, False), (2**19, True)])

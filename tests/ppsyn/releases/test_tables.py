@@ -22,7 +22,7 @@ from strategies import columns, every_code
 
 from ppsyn.arrays import Codes
 from ppsyn.checks import validate
-from ppsyn.discretize import decode
+from ppsyn.discretize import decode, encode
 from ppsyn.dp.ledger import Spend
 from ppsyn.generate import BLOCK_ROWS
 from ppsyn.model.program import Measurement
@@ -37,11 +37,15 @@ from ppsyn.releases.tables import (
     read_rows,
     unpack_answers,
     unpack_entries,
+    write_csv,
     write_rows,
 )
 from ppsyn.requests import Answer, Lost, Measured, Selected
+from ppsyn.sources import read_batches
 from schemas.account import FIRST, Charge, Close, Hold, from_bytes, hash_of, to_bytes
 from schemas.columns import ColumnSchema
+from schemas.places import Place
+from schemas.release import CsvSource
 from schemas.table import TableSchema
 
 _YEAR = {"lower": "2020-01-01", "upper": "2020-12-31", "unit": "quarter"}
@@ -229,6 +233,18 @@ def there_and_back(column: ColumnSchema, codes: Codes) -> bytes:
 def test_rows_come_back_as_they_were(data: st.DataObject) -> None:
     column = data.draw(columns())
     there_and_back(column, data.draw(every_code(column)))
+
+
+def test_a_csv_file_reads_back_as_the_same_table(tmp_path: Path) -> None:
+    blocks, empty = [drawn(SCHEMA, 300, seed) for seed in (1, 2)], drawn(SCHEMA, 0)
+    with (tmp_path / "rows.csv").open("wb") as file:
+        assert write_csv(blocks, empty, file) == 600
+    source = CsvSource(kind="csv", path=Place(url=str(tmp_path / "rows.csv")))
+    (batch,) = read_batches(source, SCHEMA, None)
+    read, meant = (encode(frame, SCHEMA).columns for frame in (batch.frame, pd.concat(blocks, ignore_index=True)))
+    assert {name: codes.tolist() for name, codes in read.items()} == {
+        name: codes.tolist() for name, codes in meant.items()
+    }
 
 
 _COLUMNS = {
