@@ -58,7 +58,7 @@ def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -
     raise ConfigError(problem)
 
 
-def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:
+def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> None:
     """Import what a release needs; and see, before Prefect is told, whether a new one can be done at all.
 
     Raises:
@@ -66,10 +66,11 @@ def prepare(config: ReleaseConfig, table: TableSchema, *, is_new: bool) -> None:
     """
     with _without_collecting():
         import_module("flows.release")
-        if is_new:
+        if resume is None:
             records = import_module("ppsyn.runs.records")
-            for sentence in records.check_possible(config, table):
-                click.echo(sentence, err=True)
+            if is_new or next(records.unfinished(config, table), None) is None:
+                for sentence in records.check_possible(config, table):
+                    click.echo(sentence, err=True)
         import_module("great_expectations")
 
 

@@ -2,72 +2,87 @@
 
 from contextlib import ExitStack
 
-from prefect import flow, get_client, get_run_logger
+from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
+from flows.choosing import choose
 from flows.inputs import read_inputs
-from ppsyn.errors import InvariantError, RunError
-from ppsyn.runs.records import has_record, ref_of
+from ppsyn.errors import InvariantError, PPSynError, RunError
+from ppsyn.runs.pulse import beating
 from ppsyn.storage import open_store
 from schemas.release import ReleaseConfig
 from schemas.run import RunRef
+from schemas.table import TableSchema
 from tasks import artifacts, cluster, counting, ingest, publish, synthesize
 from tasks.runs import watchers
+from tasks.telling import failed, tell, tell_errors_in_a_sentence
+
+_MOST_STARTS = 10
+"""Of one flow run, by whoever resumes it: one that dies each time does not do so for ever."""
 
 
 @flow(name="release", persist_result=False, log_prints=False)
-def release(file: str, settings: tuple[str, ...] = (), resume: str | None = None) -> str:
+def release(file: str, settings: tuple[str, ...] = (), resume: str | None = None, new: bool = False) -> str:
     """Release a differentially private synthetic table; returns its address.
 
-    A flow run that Prefect retries goes on with the run it began.
+    A flow run that starts again goes on with the run it began. Of the runs that began with the same inputs, one that
+    is unfinished is gone on with before a new one is paid for.
 
     Args:
         file: The release file.
         settings: Fields of it to change, as `field.field=value`.
         resume: The run to go on with.
+        new: Begin a new run, even if one of the same inputs is unfinished.
     """
-    config, table = read_inputs(file, settings)
-    ref = _named(config, resume)
-    ingest.check_inputs(ref, config, table)
-    ingest.open_account(ref, config, table)
-    synthesize.restore(ref)
-    if not publish.is_published(ref):
-        _enter("reading the table")
-        ingest.ingest(ref)
-        with ExitStack() as workers:
-            if synthesize.stage(ref) != "done":
-                runner = workers.enter_context(cluster.opened(ref.runtime))
-                workers.enter_context(counting.spread_over(ref, runner))
-                _enter("counting marginals")
-                synthesize.count_marginals(ref)
-            _synthesize(ref)
-        _enter("generating rows")
-        publish.generate(ref)
-        _enter("checking rows")
-        publish.validate(ref)
-        _enter("writing the release")
-        publish.write_artifacts(ref)
-    url = publish.publish(ref)
-    artifacts.show_release(ref, url)
-    return url
+    tell_errors_in_a_sentence()
+    flow_run = _flow_run()
+    try:
+        if flow_run.run_count > _MOST_STARTS:
+            raise RunError(f"This was started {_MOST_STARTS} times and did not end; see why, and resume it by hand.")
+        config, table = read_inputs(file, settings)
+        ref = choose(flow_run, config, table, resume, is_new=new)
+        for watcher in watchers():
+            watcher.opened(ref)
+        return _release(ref, config, table)
+    except InvariantError:
+        raise
+    except PPSynError as error:
+        return failed(error)  # pyright: ignore[reportReturnType]  # Prefect takes it for the state, and raises the error
 
 
-def _named(config: ReleaseConfig, resume: str | None) -> RunRef:
-    """The run to go on with, or a new one that bears the flow run's name, so that a retry finds it again."""
+def _flow_run() -> FlowRun:
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         raise InvariantError("A release was started outside its flow.")
-    began = context.flow_run.created or context.flow_run.expected_start_time
-    if began is None:
-        raise InvariantError("A flow run without a time of its own.")
-    ref = ref_of(config, resume or f"{began:%Y%m%d-%H%M%S}-{context.flow_run.id.hex[-8:]}")
-    if resume is not None and not has_record(open_store(ref.root), resume):
-        raise RunError(f"There is no run {resume} in {ref.root.url}.")
-    with get_client(sync_client=True) as client:
-        client.update_flow_run(context.flow_run.id, name=f"{ref.dataset} {ref.run}")
-    for watcher in watchers():
-        watcher.opened(ref)
-    return ref
+    return context.flow_run
+
+
+def _release(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> str:
+    ingest.check_inputs(ref, config, table)
+    ingest.open_account(ref, config, table)
+    with beating(open_store(ref.root), ref.run):
+        synthesize.restore(ref)
+        if not publish.is_published(ref):
+            tell("reading the table")
+            ingest.ingest(ref)
+            with ExitStack() as workers:
+                if synthesize.stage(ref) != "done":
+                    runner = workers.enter_context(cluster.opened(ref.runtime))
+                    workers.enter_context(counting.spread_over(ref, runner))
+                    tell("counting marginals")
+                    synthesize.count_marginals(ref)
+                _synthesize(ref)
+            tell("generating rows")
+            publish.generate(ref)
+            tell("checking rows")
+            publish.validate(ref)
+            tell("writing the release")
+            publish.write_artifacts(ref)
+        url = publish.publish(ref)
+    artifacts.show_release(ref, url)
+    get_run_logger().info(f"published {url}")
+    return url
 
 
 def _synthesize(ref: RunRef) -> None:
@@ -84,8 +99,3 @@ def _synthesize(ref: RunRef) -> None:
         bar.move()
         logger.info(synthesize.describe(ref))
     artifacts.show_rounds(ref)
-
-
-def _enter(stage: str) -> None:
-    for watcher in watchers():
-        watcher.entered(stage)

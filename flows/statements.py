@@ -49,7 +49,7 @@ class Statement:
                     "run": part.run,
                     "quality_of": part.quality_of,
                     "state": state_of(part),
-                    "held": _amount(part.committed - part.spent, self._epsilon(part.committed - part.spent)),
+                    "held": _amount(part.held, self._epsilon(part.held)),
                     "spent": _amount(part.spent, self._epsilon(part.spent)),
                     "spends": part.charges,
                     "opened_at": part.grant.at.isoformat(),

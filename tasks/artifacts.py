@@ -2,17 +2,25 @@
 
 import re
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import cast
 from uuid import UUID
 
+from httpx import HTTPError
+from prefect import get_run_logger
 from prefect.artifacts import (
+    create_link_artifact,
     create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.exceptions import PrefectException
 
 from ppsyn.progress import Pace, last_round, share_of
+from ppsyn.releases.layout import REPORT
 from ppsyn.releases.opened import read_manifest, read_validation, released
 from schemas.run import RunRef
 from tasks.runs import run_of
@@ -21,7 +29,17 @@ _SECONDS_BETWEEN_MOVES = 2
 
 
 def _key(ref: RunRef, name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", f"{ref.dataset}-{ref.run}-{name}".lower())
+    """One for all runs of a dataset, so that Prefect keeps their history under it."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{ref.dataset}-{name}".lower())
+
+
+@contextmanager
+def _shown() -> Generator[None]:
+    """Show something if the server is there: a run that has paid does not end because nobody can look at it."""
+    try:
+        yield
+    except (HTTPError, PrefectException, OSError) as error:
+        get_run_logger().warning(f"The Prefect server takes nothing to show: {type(error).__name__}.")
 
 
 class ProgressBar:
@@ -30,15 +48,20 @@ class ProgressBar:
     def __init__(self, ref: RunRef) -> None:
         """Show the run as it is."""
         self._ref, self._pace, self._moved = ref, Pace(), 0.0
-        made = create_progress_artifact(self._percent, key=_key(ref, "progress"), description=self._description)
-        self._artifact = cast("UUID", made)  # not awaited: this is not a coroutine
+        self._artifact: UUID | None = None
+        with _shown():
+            made = create_progress_artifact(self._percent, key=_key(ref, "progress"), description=self._description)
+            self._artifact = cast("UUID", made)  # not awaited: this is not a coroutine
 
     def move(self) -> None:
         """Show the run as it is; between the first round and the last, not so often that a run would wait for it."""
         now, state = time.monotonic(), run_of(self._ref).state
         self._pace.saw(state)
-        if state.stage == "done" or now >= self._moved + _SECONDS_BETWEEN_MOVES:
-            update_progress_artifact(self._artifact, self._percent, self._description)
+        if self._artifact is not None and (state.stage == "done" or now >= self._moved + _SECONDS_BETWEEN_MOVES):
+            artifact, self._artifact = self._artifact, None  # not again, should the server be away: each try waits
+            with _shown():
+                update_progress_artifact(artifact, self._percent, self._description)
+                self._artifact = artifact
             self._moved = now
 
     @property
@@ -66,7 +89,8 @@ def show_rounds(ref: RunRef) -> None:
         }
         for number, done in enumerate(run_of(ref).state.rounds, 1)
     ]
-    create_table_artifact(rows, key=_key(ref, "rounds"), description=f"Rounds of run {ref.run}")
+    with _shown():
+        create_table_artifact(rows, key=_key(ref, "rounds"), description=f"Rounds of run {ref.run}")
 
 
 def show_budget(ref: RunRef) -> None:
@@ -76,14 +100,15 @@ def show_budget(ref: RunRef) -> None:
     rows: list[dict[str, object]] = [
         {
             "run": part.run,
-            "held (rho)": float(part.total),
+            "held (rho)": float(part.held),
             "spent (rho)": float(part.spent),
             "state": "published" if part.manifest else "open" if part.is_open else "abandoned",
         }
         for part in account.parts()
     ]
     description = f"{ref.dataset}: rho {float(book.left):.6g} left of {float(book.cap):.6g}"
-    create_table_artifact(rows, key=_key(ref, "budget"), description=description)
+    with _shown():
+        create_table_artifact(rows, key=_key(ref, "budget"), description=description)
 
 
 def show_release(ref: RunRef, url: str) -> None:
@@ -101,10 +126,13 @@ def show_release(ref: RunRef, url: str) -> None:
         f"- {len(run.state.rounds)} rounds, {len(run.state.measurements)} measurements",
         f"- {sum(result.success for result in results)} of {len(results)} checks of the synthetic table hold",
     ]
-    create_markdown_artifact("\n".join(lines), key=_key(ref, "release"), description=f"Release of {ref.dataset}")
-    create_table_artifact(
-        [result.model_dump(mode="json") for result in results],
-        key=_key(ref, "validation"),
-        description="Checks of the synthetic table",
-    )
+    report = f"{Path(url).as_uri() if ref.releases.is_local else url}/{REPORT}"
+    with _shown():
+        create_markdown_artifact("\n".join(lines), key=_key(ref, "release"), description=f"Run {ref.run}")
+        create_link_artifact(report, link_text=f"Report of run {ref.run}", key=_key(ref, "report"))
+        create_table_artifact(
+            [result.model_dump(mode="json") for result in results],
+            key=_key(ref, "validation"),
+            description=f"Checks of the synthetic table of run {ref.run}",
+        )
     show_budget(ref)

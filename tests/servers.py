@@ -138,11 +138,11 @@ def new_database(server: PostgreSQL) -> str:
 
 @contextlib.contextmanager
 def prefect_server(
-    folder: Path, database_url: str | None = None, settings: Mapping[str, str] | None = None
+    folder: Path, database_url: str | None = None, settings: Mapping[str, str] | None = None, port: int | None = None
 ) -> Generator[PrefectServer]:
     """Run a Prefect server, on SQLite in `folder` or on the PostgreSQL database of `database_url`."""
     folder.mkdir(parents=True, exist_ok=True)
-    (port,) = free_ports(1)
+    port = port or free_ports(1)[0]
     command = [*(sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app")]
     command += ["--host", HOST, "--port", str(port), "--log-level", "error"]
     given = {

@@ -113,6 +113,13 @@ def scheduled_soon(file: Path, release_file: Path, folder: Path) -> Path:
     return copy
 
 
+def shipped_settings(name: str) -> dict[str, str]:
+    """What an environment file of `deployments/` tells Prefect, but for where its server is."""
+    lines = (DEPLOYMENTS / name).read_text(encoding="utf-8")
+    found = dict(re.findall(r"^(PREFECT_[A-Z0-9_]*)=(.*)$", lines, re.MULTILINE))
+    return {key: value for key, value in found.items() if key != "PREFECT_API_URL"}
+
+
 def wait_for(is_so: Callable[[], bool], seconds: float) -> None:
     give_up = time.monotonic() + seconds
     while not is_so():
@@ -132,6 +139,20 @@ def a_worker(site: Site, limit: int = 2) -> Generator[subprocess.Popen[bytes]]:
         kill(process)
 
 
+@contextlib.contextmanager
+def a_service(site: Site) -> Generator[subprocess.Popen[bytes]]:
+    """A worker as systemd runs it: started again a few seconds after it ends, whatever it ended by."""
+    worker = f"{PREFECT} --no-prompt worker start --pool ppsyn --type process --limit 1"
+    command = ["sh", "-c", f"while true; do {worker}; sleep 3; done"]
+    with (site.folder / "worker.log").open("ab") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=site.environment, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        os.kill(process.pid, signal.SIGSTOP)  # or it would start another while its worker is killed
+        kill(process)
+
+
 def kill(process: subprocess.Popen[bytes]) -> None:
     """End a worker and all that it has started, as the end of a machine does."""
     for number in (process.pid, *descendants(process.pid)):
@@ -148,13 +169,13 @@ def descendants(number: int) -> list[int]:
     return [*children, *(below for child in children for below in descendants(child))]
 
 
-def store_of(file: Path) -> Store:
-    return open_store(Place(url=str(file.parent / "out")))
+def store_of(folder: Path) -> Store:
+    return open_store(Place(url=str(folder / "out")))
 
 
 def assert_published(file: Path, run: str) -> None:
     """The release of the run is there and holds all that it says, its account included."""
     folder = open_store(Place(url=str(file.parent / "out" / release_folder(DATASET, run))))
-    found = list(audit(folder, StoredAccount(store_of(file), DATASET)))
+    found = list(audit(folder, StoredAccount(store_of(file.parent), DATASET)))
     assert len(found) > 10
     assert [finding for finding in found if finding.problem] == []

@@ -17,18 +17,27 @@ from flows.embedded import prefect_api
 @click.argument("file", type=FilePath())
 @click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: privacy.epsilon=0.5")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--new", is_flag=True, help="Begin a new run, even if one of the same inputs is unfinished.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--log", type=FilePath(Path), help="A file to add a plain line a round to.")
 @JSON_OPTION
 @told
 def release(
-    file: str, *, settings: tuple[str, ...], resume: str | None, quiet: bool, log: Path | None, as_json: bool
+    file: str,
+    *,
+    settings: tuple[str, ...],
+    resume: str | None,
+    new: bool,
+    quiet: bool,
+    log: Path | None,
+    as_json: bool,
 ) -> None:
     """Release a synthetic table as FILE says.
 
     FILE is validated as a whole before anything starts. Progress goes to standard error: on a terminal a
     bar, elsewhere a line a round. Without a Prefect server (PREFECT_API_URL) one is started for as long
-    as the release takes.
+    as the release takes. A run of the same inputs that did not end, and that no process works on, is gone
+    on with instead of paying for another.
 
     \b
     Examples:
@@ -40,7 +49,7 @@ def release(
     from flows.inputs import prepare, read_inputs
 
     inputs = read_inputs(file, settings)
-    with _opened(log) as lines, prefect_api(meanwhile=lambda: prepare(*inputs, is_new=resume is None)):
+    with _opened(log) as lines, prefect_api(meanwhile=lambda: prepare(*inputs, resume=resume, is_new=new)):
         from prefect.exceptions import TerminationSignal
 
         from flows.display import Display, has_begun, summary
@@ -52,7 +61,7 @@ def release(
         display = Display(is_quiet=quiet, log=lines)
         try:
             with display, watched_by(display):
-                url = flow(str(Path(file).resolve()), settings=settings, resume=resume)
+                url = flow(str(Path(file).resolve()), settings=settings, resume=resume, new=new)
                 display.note(f"published {url}")
         except (Exception, KeyboardInterrupt, TerminationSignal) as error:
             if not isinstance(error, ResumeRefusedError) and display.ref is not None and has_begun(display.ref):

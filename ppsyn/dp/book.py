@@ -57,6 +57,11 @@ class Part:
         """What the account has to count: all that is held, or, once closed, what was spent."""
         return self.total if self.is_open else self.spent
 
+    @property
+    def held(self) -> Fraction:
+        """What it has set aside and not spent; nothing once it has ended."""
+        return self.committed - self.spent
+
 
 class Book:
     """An account as its entries tell it. An entry that breaks a rule is refused, and changes nothing.

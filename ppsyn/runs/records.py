@@ -165,6 +165,30 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> list[str]:
     return check_stable(config.source, config.privacy.person)
 
 
+def unfinished(config: ReleaseConfig, table: TableSchema) -> Iterator[str]:
+    """Runs that began with the inputs of this release, hold budget and have not ended, the oldest first."""
+    account = _account(config)
+    book = None if account is None else account.find()
+    for part in () if book is None else tuple(book.parts.values()):
+        if part.is_open and part.quality_of is None and _began_as(config, table, part.run):
+            yield part.run
+
+
+def _began_as(config: ReleaseConfig, table: TableSchema, run: str) -> bool:
+    try:
+        before = read_record(open_store(config.stores.root), run)
+    except RunError:
+        return False
+    return not any(_differences(before, new_record(config, table, run)))
+
+
+def _account(config: ReleaseConfig) -> StoredAccount | None:
+    """The account, unless there is not even a folder that could hold it."""
+    place = config.stores.root
+    is_there = not place.is_local or Path(place.url).is_dir()
+    return StoredAccount(open_store(place), config.dataset) if is_there else None
+
+
 def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     """What the account has left, and its cap; of one that is not open yet, what the release file says.
 
@@ -172,10 +196,9 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
         AccountError: If there is neither account nor cap, the account has another cap or unit than the release, or it
             does not know all that lies beside it.
     """
-    place, cap = config.stores.root, _cap(config)
-    if not place.is_local or Path(place.url).is_dir():
-        root, releases = open_store(place), config.stores.releases
-        account = StoredAccount(root, config.dataset)
+    cap, account = _cap(config), _account(config)
+    if account is not None:
+        root, releases = open_store(config.stores.root), config.stores.releases
         check_known(account, root, root if releases is None else open_store(releases))
         account.check_terms(cap, unit_of(config.privacy.person))
         book = account.find()

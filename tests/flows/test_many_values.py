@@ -68,7 +68,7 @@ def test_what_is_too_large_is_refused_by_name_before_anything_is_spent(
 ) -> None:
     inputs = read_inputs(str(write_release(tmp_path, NUMBERED, **changes)), ())
     with pytest.raises(PPSynError) as caught:
-        prepare(*inputs, is_new=True)
+        prepare(*inputs, resume=None, is_new=True)
     assert all(text in str(caught.value) for text in told), str(caught.value)
     assert exit_of(caught.value) == Exit.MISTAKE
     assert not (tmp_path / "out").exists()

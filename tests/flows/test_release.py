@@ -349,7 +349,7 @@ def test_a_value_that_is_refused_names_the_column_and_holds_the_budget(tmp_path:
     failure = failed(prefect_api, file)
     assert isinstance(failure.error, DomainRefusedError)
     assert failure.error.column == "member"
-    assert failure.state == "Failed"
+    assert failure.state == "Refused"
     assert "Column 'member' holds a value outside its domain" in failure.message
     assert "canary" not in failure.message
     assert_held_and_freed(file, failure.run)

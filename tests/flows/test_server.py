@@ -61,7 +61,7 @@ class Seen:
         return read_manifest(open_store(Place(url=str(self.folder))))[0]
 
     def artifact(self, name: str) -> Artifact:
-        return self.artifacts[f"{DATASET}-{self.run}-{name}"]
+        return self.artifacts[f"{DATASET}-{name}"]
 
     def table(self, name: str) -> list[dict[str, Any]]:
         data = self.artifact(name).data
@@ -126,7 +126,7 @@ def test_the_flow_run_is_completed_and_its_name_tells_dataset_and_run(seen: Seen
 
 
 def test_the_flow_run_was_told_names_and_no_values(seen: Seen) -> None:
-    assert set(seen.flow_run.parameters) == {"file", "settings", "resume"}
+    assert set(seen.flow_run.parameters) == {"file", "settings", "resume", "new"}
     assert seen.flow_run.parameters["file"].endswith("release.yaml")
 
 
@@ -154,9 +154,26 @@ def test_prefect_wrote_no_result_files(seen: Seen) -> None:
     assert {path.name for path in seen.home.iterdir()} <= {"memo_store.toml", "profiles.toml", "storage"}
 
 
-def test_there_are_five_artifacts_that_name_the_run(seen: Seen) -> None:
-    names = {"progress", "rounds", "budget", "validation", "release"}
-    assert set(seen.artifacts) == {f"{DATASET}-{seen.run}-{name}" for name in names}
+def test_there_are_six_artifacts_under_the_names_of_the_dataset(seen: Seen) -> None:
+    names = {"progress", "rounds", "budget", "validation", "release", "report"}
+    assert set(seen.artifacts) == {f"{DATASET}-{name}" for name in names}
+
+
+def test_an_artifact_tells_its_run(seen: Seen) -> None:
+    told = {name: f"{seen.artifact(name).description} {seen.artifact(name).data}" for name in ("rounds", "validation")}
+    assert [name for name, text in told.items() if seen.run not in text] == []
+
+
+def test_the_report_is_a_link_away(seen: Seen) -> None:
+    link = re.fullmatch(rf"\[Report of run {seen.run}\]\(file://(/\S+)\)", str(seen.artifact("report").data))
+    assert link is not None
+    assert Path(link[1]) == seen.folder / "report.html"
+    assert Path(link[1]).is_file()
+
+
+def test_the_run_is_named_by_when_it_starts(seen: Seen) -> None:
+    assert seen.flow_run.start_time is not None
+    assert seen.run == f"{seen.flow_run.start_time:%Y%m%d-%H%M%S}-{seen.flow_run.id.hex[-8:]}"
 
 
 def test_the_progress_bar_ends_at_a_hundred(seen: Seen) -> None:
@@ -182,7 +199,7 @@ def test_the_table_of_rounds_has_a_row_a_round(seen: Seen) -> None:
 def test_the_table_of_the_budget_has_a_row_a_release(seen: Seen) -> None:
     (row,) = seen.table("budget")
     rho = float(seen.manifest.guarantee.rho)
-    assert row == {"run": seen.run, "held (rho)": rho, "spent (rho)": rho, "state": "published"}
+    assert row == {"run": seen.run, "held (rho)": 0, "spent (rho)": rho, "state": "published"}
     assert re.fullmatch(rf"{DATASET}: rho \S+ left of \S+", seen.artifact("budget").description or "")
 
 

@@ -86,7 +86,7 @@ def test_of_two_runs_at_once_the_second_waits_for_the_first(site: Site, tmp_path
 
 def test_a_run_whose_worker_is_killed_goes_on_where_it_was_when_it_is_retried(site: Site, tmp_path: Path) -> None:
     file = write_release(tmp_path, algorithm={"rounds": 40})
-    store = store_of(file)
+    store = store_of(tmp_path)
     with a_worker(site) as worker:
         number = site.start(file)
         wait_for(lambda: len([key for key in store.keys("runs") if "/answers/" in key]) > 8, 120)
