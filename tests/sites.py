@@ -101,16 +101,19 @@ def open_site(server: PrefectServer, folder: Path, file: Path, settings: Mapping
     return site
 
 
-def scheduled_soon(file: Path, release_file: Path, folder: Path) -> Path:
-    """A copy of a deployment's file that differs in when it runs, every minute from now on, and in what it releases."""
+def copied(file: Path, release_file: Path, folder: Path, schedule_of: Mapping[str, object] | None = None) -> Path:
+    """A copy of a deployment's file that differs in what it releases, and in when if that is given."""
     document: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     (described,) = document["deployments"]
     (schedule,) = described["schedules"]
-    schedule |= {"cron": "* * * * *", "active": True}
+    schedule |= schedule_of or {}
     described["parameters"]["file"] = str(release_file)
     copy = folder / file.name
     copy.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     return copy
+
+
+EVERY_MINUTE: Mapping[str, object] = {"cron": "* * * * *", "active": True}
 
 
 def shipped_settings(name: str) -> dict[str, str]:

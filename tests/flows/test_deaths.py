@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +16,13 @@ from prefect.client.schemas.objects import Log
 from servers import PostgreSQL, PrefectServer, free_ports, new_database, prefect_server
 from sites import (
     DEPLOYMENTS,
+    EVERY_MINUTE,
     Site,
     a_service,
     assert_published,
+    copied,
     descendants,
     open_site,
-    scheduled_soon,
     shipped_settings,
     store_of,
     wait_for,
@@ -29,7 +30,6 @@ from sites import (
 from small_release import DATASET, write_release
 
 from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.book import Book
 from ppsyn.dp.budget import rho_of
 from schemas.config import Budget
 
@@ -99,20 +99,15 @@ def kill_server(server: Server, service: int) -> None:
     server.start()
 
 
-def book_of(folder: Path) -> Book | None:
-    return StoredAccount(store_of(folder), DATASET).find() if (folder / "out").is_dir() else None
-
-
 def answers_of(folder: Path) -> list[str]:
-    return [key for key in store_of(folder).keys("runs") if "/answers/" in key] if book_of(folder) else []
+    return [key for key in store_of(folder).keys("runs") if "/answers/" in key] if (folder / "out").is_dir() else []
 
 
-@pytest.fixture
-def site(server: Server, tmp_path: Path) -> Site:
-    """With deployments and automations as they ship; a run starts when it is told to, or every minute."""
-    file = write_release(tmp_path, algorithm={"rounds": 40}, account={"cap": {"epsilon": 6.0, "delta": 1e-6}})
-    yaml = scheduled_soon(DEPLOYMENTS / "prefect.prod.yaml", file, tmp_path)
-    site = open_site(server.now, tmp_path, yaml, shipped_settings("prod.env"))
+def site_with(server: Server, folder: Path, schedule: Mapping[str, object] | None) -> Site:
+    """A deployment and automations as they ship, of a small release."""
+    file = write_release(folder, algorithm={"rounds": 40}, account={"cap": {"epsilon": 6.0, "delta": 1e-6}})
+    described = copied(DEPLOYMENTS / "prefect.prod.yaml", file, folder, schedule)
+    site = open_site(server.now, folder, described, shipped_settings("prod.env"))
     site.prefect("automation", "create", "--from-file", str(DEPLOYMENTS / "automations.yaml"))
     return site
 
@@ -123,26 +118,25 @@ def kill_in_a_round(site: Site, kill: Callable[[Server, int], None], server: Ser
 
 
 def assert_all_is_paid_once(folder: Path, releases: int) -> None:
-    book = book_of(folder)
-    assert book is not None
-    assert len(book.parts) == releases
-    for run, part in book.parts.items():
-        assert part.ledger.spent == part.ledger.total == BUDGET
-        assert len(store_of(folder).keys(f"runs/{run}/answers")) == len(part.ledger.spends)
-        assert_published(folder / "release.yaml", run)
+    account = StoredAccount(store_of(folder), DATASET)
+    assert len(account.parts()) == releases
+    for part in account.parts():
+        assert part.spent == part.total == BUDGET
+        assert len(store_of(folder).keys(f"runs/{part.run}/answers")) == part.charges
+        assert_published(folder / "release.yaml", part.run)
     assert [key for key in store_of(folder).keys("runs") if "/private/" in key or "/pulse/" in key] == []
 
 
 @pytest.mark.parametrize("kill", [kill_flow, kill_worker, kill_both, kill_server], ids=lambda kill: kill.__name__)
 def test_a_run_that_is_killed_goes_on_by_itself(
-    kill: Callable[[Server, int], None], server: Server, site: Site
+    kill: Callable[[Server, int], None], server: Server, tmp_path: Path
 ) -> None:
-    site.prefect("deployment", "schedule", "pause", "--all")
+    site = site_with(server, tmp_path, None)
     with a_service(site) as service:
-        number = site.start(site.folder / "release.yaml")
+        number = site.start(tmp_path / "release.yaml")
         kill_in_a_round(site, kill, server, service.pid)
-        wait_for(lambda: state_of(site, number) == "Completed", 600)
-    assert_all_is_paid_once(site.folder, 1)
+        wait_for(lambda: state_of(site, number) == "Completed", 900)
+    assert_all_is_paid_once(tmp_path, 1)
 
 
 def state_of(site: Site, number: UUID) -> str:
@@ -150,7 +144,10 @@ def state_of(site: Site, number: UUID) -> str:
     return "" if state is None else str(state.name)
 
 
-def test_a_schedule_whose_runs_are_killed_publishes_what_fits_and_is_then_refused(server: Server, site: Site) -> None:
+def test_a_schedule_whose_runs_are_killed_publishes_what_fits_and_is_then_refused(
+    server: Server, tmp_path: Path
+) -> None:
+    site = site_with(server, tmp_path, EVERY_MINUTE)
     with a_service(site) as service:
         kill_in_a_round(site, kill_both, server, service.pid)
         wait_for(lambda: "Refused" in [run.state.name for run in site.flow_runs() if run.state], 900)

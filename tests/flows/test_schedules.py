@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from servers import PostgreSQL, PrefectServer, new_database, prefect_server
-from sites import DEPLOYMENTS, Site, a_worker, assert_published, open_site, scheduled_soon, wait_for
+from sites import DEPLOYMENTS, EVERY_MINUTE, Site, a_worker, assert_published, copied, open_site, wait_for
 from small_release import DATASET, write_release
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,8 @@ def first_started(site: Site) -> FlowRun:
 @pytest.mark.parametrize("environment", ["dev", "prod"])
 def test_a_schedule_fires_and_its_release_is_published(environment: str, server: PrefectServer, tmp_path: Path) -> None:
     file = write_release(tmp_path)
-    site = open_site(server, tmp_path, scheduled_soon(DEPLOYMENTS / f"prefect.{environment}.yaml", file, tmp_path))
+    described = copied(DEPLOYMENTS / f"prefect.{environment}.yaml", file, tmp_path, EVERY_MINUTE)
+    site = open_site(server, tmp_path, described)
     with a_worker(site):
         flow_run = site.completed(first_started(site).id)
     site.prefect("deployment", "delete", site.name)

@@ -23,7 +23,7 @@ def stage(prefect_api: str, tmp_path: Path) -> Stage:
 
 
 def parts(stage: Stage) -> dict[str, Part]:
-    return StoredAccount(open_store(stage.root), DATASET).book.parts
+    return {part.run: part for part in StoredAccount(open_store(stage.root), DATASET).parts()}
 
 
 def failed_in_a_round(stage: Stage, file: str) -> str:
@@ -41,7 +41,7 @@ def test_the_same_command_again_goes_on_and_pays_nothing_more(stage: Stage) -> N
     assert f"Going on with run {run}, which has set its budget aside, instead of paying for a new one." in again.stderr
     assert run_of(again) == run
     assert list(parts(stage)) == [run]
-    assert look(stage.root, run).spent == parts(stage)[run].ledger.total
+    assert look(stage.root, run).spent == parts(stage)[run].total
     assert stage.findings(run) == ()
 
 
