@@ -44,7 +44,7 @@ class Site:
     def prefect(self, *arguments: str) -> str:
         command = [PREFECT, "--no-prompt", *arguments]
         done = subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False, timeout=120
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False, timeout=400
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
