@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mutants.__main__ import page_of, problems_of
+from mutants.__main__ import page_of, problems_of, section_of
 from mutants.catalogue import FAULTS
 from mutants.fault import Fault
 from mutants.suite import Copy, Outcome, PatchError, files_of, is_nightly, patched, places_of, source_of, try_fault
@@ -56,7 +56,7 @@ def test_a_fault_is_caught_by_a_test_of_its_claim(copy: Copy, fault: Fault) -> N
 def test_a_patch_that_changes_nothing_of_weight_survives_and_the_page_says_so(copy: Copy) -> None:
     outcome = try_fault(copy, HARMLESS)
     assert outcome.verdict == "survived"
-    assert "| **nothing: survived** |" in page_of([HARMLESS], [outcome], 0, 0)
+    assert "| **nothing: survived** |" in section_of("C2", [(HARMLESS, outcome)])
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,18 @@ def test_long_tests_of_noise_are_known() -> None:
 
 
 def test_what_is_caught_is_in_the_page_with_the_test_that_caught_it() -> None:
-    page = page_of([FORGETFUL], [Outcome("caught", "test_x[1]", "", 1.5)], 30, 90)
-    assert f"| {FORGETFUL.name} | C2 | {FORGETFUL.why} | `test_x[1]` | 1.5 |" in page
-    assert "1 of 1 faults are caught" in page
+    section = section_of("C2", [(FORGETFUL, Outcome("caught", "test_x[1]", "", 1.5))])
+    assert f"| {FORGETFUL.name} | {FORGETFUL.why} | `test_x[1]` | 1.5 |" in section
+    assert "1 of 1 caught" in section
+
+
+def test_the_table_of_a_claim_takes_the_place_of_the_one_before_and_leaves_the_others() -> None:
+    old, new = (section_of("C2", [(FORGETFUL, Outcome("caught", test))]) for test in ("test_old", "test_new"))
+    other = section_of("C10", [(FORGETFUL, Outcome("caught", "test_other"))])
+    page = page_of({"C10": other, "C2": old})
+    assert page_of({}, page) == page
+    assert page.index("test_old") < page.index("test_other")
+    assert page_of({"C2": new}, page) == page.replace("test_old", "test_new")
 
 
 def test_nothing_is_planted_here() -> None:

@@ -9,8 +9,7 @@ import platform
 import queue
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
@@ -42,20 +41,26 @@ def main(words: Sequence[str]) -> int:
     if problems or not faults:
         _tell("\n".join(problems) or "There is no such fault.")
         return 2
-    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ppsyn-mutants-") as folder, _copies(Path(folder)) as copies:
         if not _passes_without(faults, copies):
             return 2
-        plain = time.monotonic() - began
-        outcomes = _outcomes(faults, copies)
-    page = page_of(faults, outcomes, plain, time.monotonic() - began)
-    _tell(page)
-    if not words:
-        PAGE.write_text(page, encoding="utf-8")
-    missed = [(fault, outcome) for fault, outcome in zip(faults, outcomes, strict=True) if outcome.verdict != "caught"]
+        found = list(zip(faults, _outcomes(faults, copies), strict=True))
+    sections = {
+        claim: section_of(claim, [each for each in found if each[0].claim == claim]) for claim in _claims(faults)
+    }
+    _tell("\n".join(sections.values()))
+    if set(words) <= set(_claims(FAULTS)):
+        before = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+        PAGE.write_text(page_of(sections, before), encoding="utf-8")
+    missed = [(fault, outcome) for fault, outcome in found if outcome.verdict != "caught"]
     for fault, outcome in missed:
         _tell(f"NOT CAUGHT: {fault.name!r} ({fault.claim}) {outcome.verdict}: {outcome.detail}")
+    _tell(f"{len(found) - len(missed)} of {len(found)} faults are caught.")
     return 1 if missed else 0
+
+
+def _claims(faults: Sequence[Fault]) -> list[str]:
+    return list(dict.fromkeys(fault.claim for fault in faults))
 
 
 def _is_meant(fault: Fault, word: str) -> bool:
@@ -124,47 +129,48 @@ def _outcomes(faults: Sequence[Fault], copies: "queue.SimpleQueue[Copy]") -> lis
         return list(pool.map(run, faults))
 
 
-def page_of(faults: Sequence[Fault], outcomes: Sequence[Outcome], plain: float, seconds: float) -> str:
-    """The table, as a page."""
-    caught = sum(outcome.verdict == "caught" for outcome in outcomes)
-    nightly = sum(is_nightly(fault.told_by, files_of(fault.claim)) for fault in faults)
+HEAD = """# Planted faults
+
+`make mutants` plants these faults one at a time in a copy of the source and runs the tests of the claim of
+[PRIVACY.md](../ppsyn/PRIVACY.md) that each breaks, and no others. The tests pass without a fault. A fault counts as
+caught if a test then fails on source that runs. A patch that does not apply, or a fault that no test of its claim tells
+of, makes the command fail. It wrote this page; the faults themselves are in `tests/mutants/`.
+
+"""
+
+
+def page_of(sections: Mapping[str, str], before: str = "") -> str:
+    """The page with these tables, one for each claim, in the place of those that it had before."""
+    kept = {part.split("\n")[0]: f"## {part.rstrip()}\n" for part in before.split("\n## ")[1:]}
+    found = {**kept, **sections}
+    return HEAD + "\n".join(found[claim] for claim in _claims(FAULTS) if claim in found)
+
+
+def section_of(claim: str, found: Sequence[tuple[Fault, Outcome]]) -> str:
+    """The table of a claim."""
+    files, caught = files_of(claim), sum(outcome.verdict == "caught" for _, outcome in found)
     rows = [
-        f"| {fault.name} | {fault.claim} | {fault.why} | {_by(fault, outcome)} | {outcome.seconds:.1f} |"
-        for fault, outcome in zip(faults, outcomes, strict=True)
+        f"| {fault.name} | {fault.why} | {_by(outcome, files)} | {outcome.seconds:.1f} |" for fault, outcome in found
     ]
     return "\n".join(
         [
-            "# Planted faults",
+            f"## {claim}",
             "",
-            "`make mutants` plants these faults one at a time in a copy of the source and runs the tests of the claim",
-            "of `ppsyn/PRIVACY.md` that each breaks, and no others. The tests pass without a fault. A fault counts as",
-            "caught if a test then fails on source that runs; a patch that does not apply, or a fault that no test of",
-            "its claim tells of, makes the command fail. It wrote this page; the faults are in `tests/mutants/`.",
-            "",
-            f"{caught} of {len(faults)} faults are caught, by the tests of the claim they break. The run took "
-            f"{seconds / 60:.1f} minutes, {plain / 60:.1f} of them",
-            f"without a fault, {AT_ONCE} faults at a time on {os.cpu_count()} cores ({platform.machine()}, "
+            f"{caught} of {len(found)} caught, {AT_ONCE} at a time on {os.cpu_count()} cores ({platform.machine()}, "
             f"{datetime.now(UTC):%Y-%m-%d}).",
-            *(
-                [
-                    f"{nightly} need{'s' * (nightly == 1)} the long tests of noise, which `make test-nightly` runs "
-                    "(marked *n*)."
-                ]
-                * bool(nightly)
-            ),
             "",
-            "| fault | claim | why it breaks it | caught by | s |",
-            "|---|---|---|---|---|",
+            f"| fault | why it breaks {claim} | caught by | s |",
+            "|---|---|---|---|",
             *rows,
             "",
         ]
     )
 
 
-def _by(fault: Fault, outcome: Outcome) -> str:
+def _by(outcome: Outcome, files: Sequence[str]) -> str:
     if outcome.verdict != "caught":
         return f"**nothing: {outcome.verdict}**"
-    return f"`{outcome.test}`" + " *n*" * is_nightly(outcome.test.split("[")[0], files_of(fault.claim))
+    return f"`{outcome.test}`" + " (at night)" * is_nightly(outcome.test.split("[")[0], files)
 
 
 def _tell(text: str) -> None:
