@@ -158,7 +158,7 @@ FAULTS = (
         "                crowd.add(batch.frame[person.column])\n"
         '                shelf.write(f"ids/{number}", repr(batch.frame[person.column].tolist()).encode())\n',
         "The private store holds codes, not values.",
-        "test_c11_an_error_about_a_csv_file_tells_nothing_of_it",
+        "test_c11_ids_of_persons_are_not_kept_with_the_codes",
     ),
     Fault(
         "the error of a store names a private object",

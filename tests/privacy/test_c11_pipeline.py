@@ -652,3 +652,13 @@ def test_c11_prefect_is_told_the_same_of_tables_of_all_sizes_when_the_disk_is_fu
     assert not re.search(r"\d{5}\.parquet", written)
     kept = [value for _, value in sqlite_contents(prefect_server_folder / "prefect.db")]
     assert [value for value in kept if re.search(rb"private/fragments|\d{5}\.parquet", value)] == []
+
+
+def test_c11_ids_of_persons_are_not_kept_with_the_codes() -> None:
+    rows = [["31", "cook", "1961-02-03", "1.5", f"{CANARY}{number // 2}", ""] for number in range(6)]
+    text, ref = "".join(f"{','.join(row)}\n" for row in [NAMES, *rows]), a_run()
+    assert _error_of(csv_at(text.encode()), PersonUnit(column="who", max_rows=1), ref) is None
+    private = open_store(ref.private)
+    kept = {key: private.get(key) for key in private.keys("")}
+    assert kept
+    assert [key for key, data in kept.items() if CANARY.encode() in data] == []
