@@ -5,7 +5,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from ppsyn.errors import RunError
 from ppsyn.runs.pulse import is_beating
-from ppsyn.runs.records import has_record, ref_of, unfinished
+from ppsyn.runs.records import has_record, is_known, ref_of, unfinished
 from ppsyn.storage import Store, open_store
 from schemas.release import ReleaseConfig
 from schemas.run import RunRef
@@ -30,7 +30,7 @@ def choose(flow_run: FlowRun, config: ReleaseConfig, table: TableSchema, resume:
         RunError: If there is no run of that name.
     """
     root = open_store(config.stores.root)
-    if resume is not None and not has_record(root, resume):
+    if resume is not None and not is_known(ref_of(config, resume)):
         raise RunError(f"There is no run {resume} in {root.place.url}.")
     run = resume or _begun(flow_run, config.dataset, root)
     if run is None and not is_new:

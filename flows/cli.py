@@ -3,7 +3,7 @@
 import click
 from typing_extensions import override
 
-from flows.commands.accounts import abandon, budget
+from flows.commands.accounts import abandon, budget, clean
 from flows.commands.benchmark import benchmark
 from flows.commands.plan import plan
 from flows.commands.quality import private_report, quality
@@ -43,7 +43,7 @@ def main() -> None:
       ppsyn release examples/adult/release.yaml
       ppsyn release adult.yaml --set privacy.epsilon=0.5
       ppsyn budget adult
-      ppsyn audit out/releases/adult/RUN
+      ppsyn audit out/releases/adult/latest
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn quality out/releases/adult/RUN --rho 0.001
       ppsyn private-report out/releases/adult/RUN
@@ -58,6 +58,7 @@ for _command in (
     release,
     budget,
     abandon,
+    clean,
     audit,
     regenerate,
     quality,

@@ -1,5 +1,6 @@
 """What a person sees of a release: progress on standard error, and at the end what was made and spent."""
 
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ppsyn.state import State
 from ppsyn.storage import open_store
 from ppsyn.terminal import Terminal, can_show
 from schemas.manifest import Manifest
+from schemas.places import Place
 from schemas.run import RunRef
 
 
@@ -91,6 +93,7 @@ class Summary:
     """A finished release."""
 
     url: str
+    place: Place
     manifest: Manifest
     account_left: float
     account_cap: float
@@ -123,9 +126,17 @@ class Summary:
                 f"report    {folder}/report.html",
                 f"spent     {cost}, protecting {guarantee.unit}",
                 f"account   {manifest.dataset}: rho {self.account_left:.6g} left of {self.account_cap:.6g}",
-                f"audit     ppsyn audit {folder}",
+                f"audit     {audit_command(folder, self.place)}",
             )
         )
+
+
+def audit_command(release: str, place: Place) -> str:
+    """The command that audits a release, with how its bucket is reached, if it is in one."""
+    usual = Place(url=place.url)
+    told = [(name, getattr(place, name)) for name in ("endpoint", "region", "credentials")]
+    options = (part for name, value in told if value != getattr(usual, name) for part in (f"--{name}", value))
+    return shlex.join(["ppsyn", "audit", release, *options])
 
 
 def seen_from_here(url: str) -> str:
@@ -137,7 +148,7 @@ def seen_from_here(url: str) -> str:
 def summary(url: str, ref: RunRef) -> Summary:
     """What a release has made and spent."""
     book = StoredAccount(open_store(ref.root), ref.dataset).book
-    return Summary(url, read_manifest(released(ref))[0], float(book.left), float(book.cap))
+    return Summary(url, ref.releases, read_manifest(released(ref))[0], float(book.left), float(book.cap))
 
 
 def has_begun(ref: RunRef) -> bool:

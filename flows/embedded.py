@@ -1,12 +1,16 @@
 """A Prefect server of our own, for as long as a command runs, where none is configured.
 
 Started before Prefect is imported, so that both happen at once. It keeps its history in
-PREFECT_HOME like any other, where `prefect server start` shows it.
+PREFECT_HOME like any other, where `prefect server start` shows it. It is for whoever started
+it alone: it asks for a password that is made for it and known to its clients by their
+environment, its files are closed to other users, and it is told no keys of stores.
 """
 
 import ctypes
 import fcntl
 import os
+import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -25,6 +29,9 @@ from flows.exits import ServerError
 _PATIENCE_SECONDS = 180
 _GOODBYE_SECONDS = 10
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+_OWNER_ALONE = 0o077
+_KEPT = "prefect.db*"
+_LOG = "embedded.log"
 
 QUIET = {
     "DO_NOT_TRACK": "1",
@@ -47,8 +54,15 @@ _IDLE_SERVICES = (
 )
 """What serves schedules, workers and automations: a server that lives as long as one run has none of them."""
 
+_TOLD = re.compile(
+    r"PREFECT_(?!API_(AUTH_STRING|KEY)$).*|PYTHON.*|LC_.*|XDG_.*|SSL_CERT_.*|LANG|LANGUAGE|PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|VIRTUAL_ENV"
+    r"|LD_LIBRARY_PATH|DO_NOT_TRACK|COVERAGE_.*"
+)
+"""What the server is told of our environment: what programs run by, and Prefect's own settings. No key of a store."""
+
 _OWN_SERVER = {
     "PREFECT_SERVER_UI_ENABLED": "false",
+    "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",
     "PREFECT_LOGGING_LEVEL": "ERROR",
     **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _IDLE_SERVICES},
 }
@@ -71,9 +85,10 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
     home = _home()
     with _lock(home) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two first starts at once would both make the database
-        port = _free_port()
-        server = _start(port, home)
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+        port, password = _free_port(), f"ppsyn:{secrets.token_hex(32)}"
+        server = _start(port, home, password)
+        before = os.environ.get("PREFECT_API_AUTH_STRING")
+        os.environ |= {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_API_AUTH_STRING": password}
         try:
             meanwhile()
             _wait(server, port, home)
@@ -81,14 +96,17 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
             yield
         finally:
             _flush()
-            os.environ.pop("PREFECT_API_URL", None)
+            for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING"):
+                os.environ.pop(name, None)
+            if before is not None:
+                os.environ["PREFECT_API_AUTH_STRING"] = before
             _stop(server)
 
 
 def _lock(home: Path) -> IO[str]:
     """A file of Prefect's folder, which is made if it is missing."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         return (home / "embedded.lock").open("w")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no folder can have such a name"
@@ -129,19 +147,27 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(port: int, home: Path) -> subprocess.Popen[bytes]:
+def _start(port: int, home: Path, password: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error", "--timeout-graceful-shutdown", "5"]
-    with (home / "embedded.log").open("ab") as log:
+    for path in (*home.glob(_KEPT), *home.glob(_LOG)):  # of a version that left them open to all
+        path.chmod(0o600)
+    told = {name: value for name, value in os.environ.items() if _TOLD.fullmatch(name)}
+    with open(home / _LOG, "ab", opener=_closed_to_others) as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, **_OWN_SERVER},
+            env={**told, **_OWN_SERVER, "PREFECT_SERVER_API_AUTH_STRING": password},
+            umask=_OWNER_ALONE,
             start_new_session=True,  # Ctrl-C is for us; the server is stopped after the run has said goodbye
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # one prctl, no locks
         )
+
+
+def _closed_to_others(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _die_with_parent() -> None:
@@ -157,7 +183,7 @@ def _wait(server: subprocess.Popen[bytes], port: int, home: Path) -> None:
                 return
         except (URLError, OSError):
             time.sleep(0.05)
-    raise ServerError(f"The embedded Prefect server did not start; see {home / 'embedded.log'}.")
+    raise ServerError(f"The embedded Prefect server did not start; see {home / _LOG}.")
 
 
 def _flush() -> None:

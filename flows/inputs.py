@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ppsyn.errors import ConfigError, SchemaError
 from schemas.files import SchemaFileError, rule_of
 from schemas.places import Place
-from schemas.release import ReleaseConfig, load_release
+from schemas.release import ReleaseConfig, StoresConfig, load_release
 from schemas.table import TableSchema
 
 
@@ -30,6 +30,19 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
     raise SchemaError(problem)
 
 
+def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
+    """The places that a release file names.
+
+    Raises:
+        SchemaError: With one sentence per fault.
+    """
+    try:
+        return load_release(file, settings).stores
+    except SchemaFileError as error:
+        problem = str(error)
+    raise SchemaError(problem)
+
+
 def read_schema(file: str) -> TableSchema:
     """The schema in a file.
 
@@ -44,15 +57,16 @@ def read_schema(file: str) -> TableSchema:
 
 
 def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Place:
-    """A place that the command line names; an endpoint is for buckets only.
+    """A place that the command line names: what its address does not say itself, options say for all of a command.
 
     Raises:
         ConfigError: If there can be no such place.
     """
     try:
-        return Place(
-            url=url, endpoint=endpoint if url.startswith("s3://") else None, region=region, credentials=credentials
-        )
+        place = Place.model_validate(url)
+        options = {"endpoint": endpoint if place.is_s3 else None, "region": region, "credentials": credentials}
+        said = place.model_dump(include=place.model_fields_set)
+        return Place.model_validate({**options, **said})
     except ValidationError as error:
         problem = " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
     raise ConfigError(problem)

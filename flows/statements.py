@@ -12,7 +12,6 @@ from ppsyn.dp.book import Book, Part
 from ppsyn.dp.budget import epsilon_from, rho_from
 from ppsyn.errors import AccountError
 from ppsyn.runs.known import check_known
-from ppsyn.runs.records import dataset_of, private_folder
 from ppsyn.storage import Store
 
 _epsilon_from = lru_cache(maxsize=None)(epsilon_from)
@@ -125,23 +124,3 @@ def set_cap(store: Store, dataset: str, epsilon: float) -> None:
     if delta is None:
         raise AccountError(f"The account of {dataset!r} names no delta; its cap cannot be told as an epsilon.")
     account.set_cap(rho_from(epsilon, delta))
-
-
-def give_up(store: Store, private: Store, run: str) -> str:
-    """Close a run that will not be resumed; returns what that freed.
-
-    Raises:
-        RunError: If there is no such run.
-        AccountError: If it is closed already.
-    """
-    dataset = dataset_of(store, run)
-    account = StoredAccount(store, dataset)
-    part = account.part(run)
-    private.delete(private_folder(run))
-    if part is None:
-        store.delete(f"runs/{run}")  # or it could still be resumed
-        return f"Run {run} held nothing; it is gone."
-    account.close(run, None)
-    spent = account.book.parts[run].spent
-    freed = part.total - spent
-    return f"Run {run} is abandoned: rho {float(freed):.6g} is free again, rho {float(spent):.6g} stays spent."

@@ -12,6 +12,7 @@ from ppsyn.arrays import Codes
 from ppsyn.checks import check_codes, check_columns
 from ppsyn.discretize import domain_of, encode_marked
 from ppsyn.domain import Domain
+from ppsyn.errors import SourceError
 from ppsyn.persons import Crowd
 from ppsyn.snapshot import (
     FORMAT,
@@ -20,6 +21,7 @@ from ppsyn.snapshot import (
     Shelf,
     complete,
     is_complete,
+    open_snapshot,
     read_codes,
     write_codes,
 )
@@ -58,6 +60,22 @@ def ingest(source: Source, schema: TableSchema, person: PersonUnit | None, store
 def is_ingested(store: Store, prefix: str) -> bool:
     """Whether there is a complete snapshot."""
     return is_complete(Shelf(store, prefix))
+
+
+def is_whole(store: Store, prefix: str, schema: TableSchema) -> bool:
+    """Whether there is a snapshot of this schema, all of it as it was written.
+
+    Privacy:
+        Reads codes for their digests. That they differ tells of the store, not of the table.
+    """
+    shelf = Shelf(store, prefix)
+    if not is_complete(shelf):
+        return False
+    try:
+        open_snapshot(shelf, schema).check()
+    except SourceError:
+        return False
+    return True
 
 
 def encoded_batches(

@@ -75,6 +75,12 @@ class MeasureRequest:
         """One row moves the answer by at most this in L2 norm (claim C1)."""
         return contrast_sensitivity(self.partition.axes) if self.partition.axes else 1
 
+    def is_answered_by(self, answer: "Answer") -> bool:
+        """Whether this could be the answer: of its kind and shape, or lost."""
+        return isinstance(answer, Lost) or (
+            isinstance(answer, Measured) and answer.noisy_counts.shape == (self.partition.count,) and answer.sigma > 0
+        )
+
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""
         return _digest("measure", self.clique, self.rho, _told(self.partition))
@@ -114,6 +120,10 @@ class SelectRequest:
 
     candidates: tuple[Candidate, ...]
     rho: Fraction
+
+    def is_answered_by(self, answer: "Answer") -> bool:
+        """Whether this could be the answer: one of the candidates, or lost."""
+        return isinstance(answer, Lost) or (isinstance(answer, Selected) and 0 <= answer.index < len(self.candidates))
 
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""

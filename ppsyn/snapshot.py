@@ -106,6 +106,15 @@ class Snapshot:
             self.domain, (read_codes(self.shelf, each, self.domain) for each in self.fragments), cliques
         )
 
+    def check(self) -> None:
+        """See that all fragments are there as they were written, before anything is asked that needs them.
+
+        Raises:
+            SourceError: If one is not.
+        """
+        for fragment in self.fragments:
+            self.shelf.read(fragment)
+
 
 def is_complete(shelf: Shelf) -> bool:
     """Whether all of a snapshot is there."""

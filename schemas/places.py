@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import parse_qsl
 
 from pydantic import Field, model_validator
 
@@ -11,9 +12,15 @@ from schemas.texts import check_path
 
 _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?")
 
+_TOLD = {"endpoint", "region", "credentials"}
+
 
 class Place(FrozenModel):
-    """A folder of a store. In a file it may be given as its address alone. It never holds a secret."""
+    """A folder of a store. It never holds a secret.
+
+    It may be given as its address alone, where a bucket's may end in
+    `?endpoint=https://s3.example.org&credentials=NAME`.
+    """
 
     url: Annotated[str, Field(min_length=1)]
     """A path, `s3://bucket/prefix`, or `memory://name`, which lasts as long as its process."""
@@ -27,7 +34,15 @@ class Place(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _from_address(cls, value: object) -> object:
-        return {"url": value} if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        url, is_told, rest = value.partition("?")
+        if not (url.startswith("s3://") and is_told):
+            return {"url": value}
+        told = parse_qsl(rest, keep_blank_values=True)
+        if len(dict(told)) != len(told) or not dict(told).keys() <= _TOLD:
+            raise ValueError("Expected endpoint, region and credentials after the question mark, once each.")
+        return {"url": url, **dict(told)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -47,6 +47,16 @@ class RunRecord(FrozenModel):
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
+class RunPlaces(FrozenModel):
+    """Where a run keeps its copy of the table and what it makes: addresses and names of keys, never a secret.
+
+    None is where the run itself is kept, wherever that is moved to.
+    """
+
+    private: Place | None
+    releases: Place | None
+
+
 class RunRef(FrozenModel):
     """All a task is told: names, addresses, and how to go about it."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from server_pool import Pool, open_pool
-from servers import BUCKET, PostgreSQL, PrefectServer, SeaweedFS, new_database
+from servers import BUCKET, OWNED, PostgreSQL, PrefectServer, SeaweedFS, new_database
 
 from schemas.places import Place
 
@@ -67,6 +67,19 @@ def s3(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv(f"{CREDENTIALS}_SECRET_ACCESS_KEY", seaweedfs_server.secret_key)
     url = f"s3://{BUCKET}/{secrets.token_hex(8)}"
     return Place(url=url, endpoint=seaweedfs_server.endpoint, credentials=CREDENTIALS)
+
+
+@pytest.fixture
+def three(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> dict[str, Place]:
+    """Folders of three buckets as a release file names them, each with keys of its own, which open no other."""
+    folder, places = secrets.token_hex(8), dict[str, Place]()
+    for name, bucket in zip(("root", "private", "releases"), OWNED, strict=True):
+        access, secret = seaweedfs_server.owners[bucket]
+        monkeypatch.setenv(f"{name.upper()}_ACCESS_KEY_ID", access)
+        monkeypatch.setenv(f"{name.upper()}_SECRET_ACCESS_KEY", secret)
+        url = f"s3://{bucket}/{folder}"
+        places[name] = Place(url=url, endpoint=seaweedfs_server.endpoint, credentials=name.upper())
+    return places
 
 
 @pytest.fixture

@@ -465,9 +465,9 @@ def look(root: Place, run: str) -> Look:
     account = StoredAccount(store, DATASET)
     part = account.part(run) if account.find() else None
     ledger = account.chain(run).ledger if part else None
-    kept = frozenset(int(Path(key).stem) for key in store.keys(f"runs/{run}/answers"))
+    kept = frozenset(Answers(store, run).steps())
     answers = {step: Answers(store, run).find(step) for step in kept}
-    lost = frozenset(step for step, answer in answers.items() if isinstance(answer, Lost))
+    lost = frozenset(step for step, found in answers.items() if found and isinstance(found.answer, Lost))
     return Look(part, ledger, kept, lost, tuple(_torn(store, run)), tuple(_leftovers(store, run)))
 
 

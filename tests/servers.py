@@ -26,6 +26,8 @@ from obstore.store import S3Store
 
 HOST = "127.0.0.1"
 BUCKET = "ppsyn-test"
+OWNED = ("ppsyn-state", "ppsyn-private", "ppsyn-public")
+"""Buckets that have a user each: what docs/operations.md recommends."""
 
 _PORTS = range(20_000, 32_000)
 """Below those that the kernel gives to outgoing connections."""
@@ -36,12 +38,17 @@ _WEED_SERVICES = ("master", "volume", "filer", "s3")
 
 @dataclass(frozen=True, slots=True)
 class SeaweedFS:
-    """An S3 server with one bucket, `BUCKET`, and one user, who may not make others."""
+    """An S3 server with a bucket, `BUCKET`, and a user who may not make others; and with the buckets of `OWNED`.
+
+    Attributes:
+        owners: The keys of whoever may use the bucket of that name and no other.
+    """
 
     endpoint: str
     access_key: str
     secret_key: str = field(repr=False)
     pid: int
+    owners: Mapping[str, tuple[str, str]] = field(repr=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +69,30 @@ class PrefectServer:
     pid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Weed:
+    """Ports and keys of a SeaweedFS, to start it again with."""
+
+    ports: Sequence[int]
+    keys: Sequence[tuple[str, str]] = field(repr=False)
+
+
+def new_weed() -> Weed:
+    """Ports that are free, and keys that nobody has."""
+    keys = [(secrets.token_hex(8), secrets.token_hex(16)) for _ in range(2 + len(OWNED))]
+    return Weed(free_ports(2 * len(_WEED_SERVICES)), keys)
+
+
 @contextlib.contextmanager
-def seaweedfs(folder: Path) -> Generator[SeaweedFS]:
+def seaweedfs(folder: Path, weed: Weed | None = None) -> Generator[SeaweedFS]:
     """Run SeaweedFS on the data in `folder`, which may come from an earlier run."""
-    ports = dict(zip(_WEED_SERVICES, _pairs(free_ports(2 * len(_WEED_SERVICES))), strict=True))
-    keys = [(secrets.token_hex(8), secrets.token_hex(16)) for _ in range(2)]
+    weed = weed or new_weed()
+    ports, keys = dict(zip(_WEED_SERVICES, _pairs(weed.ports), strict=True)), weed.keys
+    owners = dict(zip(OWNED, keys[2:], strict=True))
     data, config = folder / "data", folder / "s3.json"
     data.mkdir(parents=True, exist_ok=True)
     config.touch(mode=0o600)
-    config.write_text(_identities(keys[0], keys[1]), encoding="utf-8")
+    config.write_text(_identities(keys[0], keys[1], owners), encoding="utf-8")
     command = [
         *(str(_WEED), "server", f"-dir={data}", f"-ip={HOST}", f"-ip.bind={HOST}", "-filer", "-s3"),
         *(f"-{name}.port={http}" for name, (http, _) in ports.items()),
@@ -82,13 +104,14 @@ def seaweedfs(folder: Path) -> Generator[SeaweedFS]:
             f"-s3.config={config}",
             "-master.telemetry=false",
         ),
-        *("-master.volumeSizeLimitMB=64", "-volume.max=8", "-volume.preStopSeconds=0"),
+        *("-master.volumeSizeLimitMB=64", "-volume.max=40", "-volume.preStopSeconds=0"),
     ]
     endpoint = f"http://{HOST}:{ports['s3'][0]}"
     try:
         with _running(command, folder / "log", {"GOMEMLIMIT": "256MiB"}, stop=signal.SIGKILL) as process:
-            _wait(lambda: _opens_bucket(endpoint, *keys[0]), process, folder / "log")
-            yield SeaweedFS(endpoint, *keys[1], process.pid)
+            for bucket in (BUCKET, *OWNED):
+                _wait(lambda bucket=bucket: _opens_bucket(bucket, endpoint, *keys[0]), process, folder / "log")
+            yield SeaweedFS(endpoint, *keys[1], process.pid, owners)
     finally:
         for pair in ports.values():
             for socket_file in (path for port in pair for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock")):
@@ -224,10 +247,10 @@ def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path
         time.sleep(0.1)
 
 
-def _opens_bucket(endpoint: str, access_key: str, secret_key: str) -> bool:
+def _opens_bucket(bucket: str, endpoint: str, access_key: str, secret_key: str) -> bool:
     """Whether a conditional write works; the first makes the bucket, which only the superuser may."""
     store = S3Store(
-        BUCKET,
+        bucket,
         config={
             "endpoint": endpoint,
             "access_key_id": access_key,
@@ -245,8 +268,11 @@ def _opens_bucket(endpoint: str, access_key: str, secret_key: str) -> bool:
     return True
 
 
-def _identities(superuser: tuple[str, str], user: tuple[str, str]) -> str:
-    may = {"superuser": (superuser, '"Admin"'), "user": (user, '"Read", "Write", "List", "Tagging"')}
+def _identities(superuser: tuple[str, str], user: tuple[str, str], owners: Mapping[str, tuple[str, str]]) -> str:
+    may = {"superuser": (superuser, '"Admin"')}
+    may["user"] = user, ", ".join(f'"{verb}:{BUCKET}"' for verb in ("Read", "Write", "List", "Tagging"))
+    for bucket, keys in owners.items():
+        may[bucket] = keys, ", ".join(f'"{verb}:{bucket}"' for verb in ("Read", "Write", "List"))
     entries = (
         f'{{"name": "{name}", "credentials": [{{"accessKey": "{access}", "secretKey": "{secret}"}}], '
         f'"actions": [{actions}]}}'

@@ -1,11 +1,16 @@
 """The commands about the account of a dataset."""
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.commands.places import open_place, store_options
+from flows.commands.places import open_place, places_in, release_file, store_options
 from flows.commands.telling import JSON_OPTION, confirm, print_json, told
+
+if TYPE_CHECKING:
+    from ppsyn.storage import Store
+    from schemas.places import Place
 
 
 @click.command()
@@ -38,23 +43,75 @@ def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> 
 
 @click.command()
 @click.argument("run")
+@release_file
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--private", help="Where the run's encoded table is, if not in the store.")
+@click.option("--private", help="Where the run's encoded table is, if neither FILE nor the run itself tells.")
 @store_options
 @told
-def abandon(run: str, yes: bool, private: str | None, **place: Any) -> None:
+def abandon(run: str, file: str | None, yes: bool, private: str | None, **place: Any) -> None:
     """Give up RUN: free the budget that it holds and has not spent, and remove its copy of the table.
 
-    What it has spent stays spent. An abandoned run cannot be resumed.
+    What it has spent stays spent. An abandoned run cannot be resumed. FILE is the release file, which names the
+    places of the run, each with its keys; without it, they are where the run wrote them down in the store. What
+    could not be removed is told, with exit code 6: the same command again removes it.
 
     \b
-    Example:
+    Examples:
       ppsyn abandon 20260102-030405-9f8e7d6c
+      ppsyn abandon 20260102-030405-9f8e7d6c release.yaml
+      ppsyn abandon RUN --store 's3://state/prod?credentials=STATE' --private 's3://private/prod?credentials=PRIVATE'
     """
-    from flows.statements import give_up
+    from flows.endings import still_there, told
+    from ppsyn.runs.ending import give_up
 
-    store = open_place(**place)
+    root, places = _places(file, private, place)
     if not yes:
         confirm(f"Abandon run {run} for good?")
-    kept = open_place(**{**place, "store": private}) if private else store
-    click.echo(give_up(store, kept, run))
+    found = give_up(root, places, run)
+    click.echo(told(run, found))
+    if found.stuck:
+        raise still_there(found.stuck, ["ppsyn", *sys.argv[1:]])
+
+
+def _places(file: str | None, private: str | None, place: dict[str, Any]) -> "tuple[Store, list[Place] | None]":
+    """The store with the account, and the places of a run as far as the command line tells them."""
+    if file is not None:
+        return places_in(file)
+    kept = None if private is None else [open_place(**{**place, "store": private}).place]
+    return open_place(**place), kept
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field: stores.root=out")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON_OPTION
+@told
+def clean(file: str, settings: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Remove what dead runs left in the places that FILE, a release file, names.
+
+    Copies of private tables and unfinished releases of runs that are published or abandoned; those of runs that
+    no account in FILE's root knows, if nothing wrote to them for a day; and objects of self-tests. Runs that are
+    open are left as they are: go on with them, or abandon them.
+
+    \b
+    Examples:
+      ppsyn clean release.yaml
+      ppsyn clean release.yaml --yes --json
+    """
+    from flows.endings import clean as remove
+    from flows.endings import still_there
+    from ppsyn.runs.ending import orphans
+
+    lefts, unseen = orphans(*places_in(file, settings))
+    for left in lefts:
+        click.echo(f"{left.why:<24} {left.url}", err=as_json)
+    if lefts and not yes:
+        confirm(f"Remove {'it' if len(lefts) == 1 else f'these {len(lefts)}'} for good?")
+    done = remove(lefts, unseen)
+    if as_json:
+        print_json(done.as_json())
+    else:
+        click.echo(f"{len(done.removed)} removed" if lefts or unseen else "Nothing is left behind.")
+    if done.stuck:
+        raise still_there(done.stuck, ["ppsyn", *sys.argv[1:]])

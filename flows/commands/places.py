@@ -11,6 +11,7 @@ from schemas.texts import check_path
 
 if TYPE_CHECKING:
     from ppsyn.storage import Store
+    from schemas.places import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +51,40 @@ def store_options(function: F) -> F:
     help_text = "Where accounts and runs are kept: a folder or s3://bucket/prefix."
     option = click.option("--store", default="out", envvar="PPSYN_STORE", show_default=True, help=help_text)
     return option(bucket_options(function))
+
+
+def release_file(function: F) -> F:
+    """The release file, which names all places of a release, each with its keys."""
+    return click.argument("file", required=False, type=click.Path(dir_okay=False))(function)
+
+
+def places_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, list[Place]]":
+    """The places that a release file names: the store with the accounts; and all, each once.
+
+    Raises:
+        PPSynError: If the file will not do, or the store cannot be used.
+    """
+    from flows.inputs import read_stores
+    from ppsyn.storage import open_store
+
+    stores = read_stores(file, settings)
+    places = {place.url: place for place in (stores.root, stores.private, stores.releases) if place is not None}
+    return open_store(stores.root), list(places.values())
+
+
+def open_release_at(address: str, **place: Any) -> "Store":
+    """A published release; `.../DATASET/latest` is the one that was published last.
+
+    Raises:
+        ConfigError: If there is no such place or no latest release.
+    """
+    from ppsyn.releases.opened import latest_in
+
+    above, _, last = address.partition("?")[0].rstrip("/").rpartition("/")
+    if last != "latest":
+        return open_place(address, **place)
+    rest = address.partition("?")[2]
+    return latest_in(open_place(f"{above or '.'}?{rest}" if rest else above or ".", **place))
 
 
 def open_place(store: str, endpoint: str | None, region: str, credentials: str) -> "Store":

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.commands.places import F, FilePath, open_place, store_options
+from flows.commands.places import F, FilePath, open_place, open_release_at, store_options
 from flows.commands.telling import JSON_OPTION, print_json, told
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _opened(release: str, file: str | None, private: str | None, store: str, **p
     from flows.originals import original_of
     from ppsyn.releases.opened import read_sealed
 
-    folder = open_place(release, **place)
+    folder = open_release_at(release, **place)
     kept = None if file is not None else open_place(store, **place)
     hidden = None if file is not None or private is None else open_place(private, **place)
     return folder, original_of(read_sealed(folder)[0], file, kept, hidden)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.commands.places import FilePath, bucket_options, open_place
+from flows.commands.places import FilePath, bucket_options, open_place, open_release_at
 from flows.commands.telling import JSON_OPTION, coloured, print_json, told
 from flows.exits import Exit
 from schemas.limits import BATCH_ROWS, ROWS, WORKERS
@@ -30,25 +30,27 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
 
     Verifies the digests of all files, the chain of account entries, the arithmetic of the budget (and
     the guarantee by dp-accounting), replays the loop over the published answers, refits the model,
-    generates the rows again and compares them with the published table.
+    generates the rows again and compares them with the published table. The address of a dataset's folder with
+    `latest` stands for the release that was published last. A store that cannot be read is no finding: exit code 6.
 
     \b
     Examples:
-      ppsyn audit out/releases/adult/RUN
+      ppsyn audit out/releases/adult/latest
       ppsyn audit s3://bucket/releases/adult/RUN --endpoint https://s3.example.org --json
       ppsyn audit out/releases/adult/RUN --account out
+      ppsyn audit s3://public/releases/adult/latest --account 's3://state?credentials=STATE'
     """
     from ppsyn.dp.account import StoredAccount
-    from ppsyn.errors import ConfigError, StoreError
+    from ppsyn.errors import ConfigError
     from ppsyn.releases.audit import Finding
     from ppsyn.releases.audit import audit as check
     from ppsyn.releases.opened import read_manifest
 
-    folder = open_place(release, **place)
+    folder = open_release_at(release, **place)
     book = None
     if account is not None:
         kept = open_place(account, **place)
-        with suppress(ConfigError, StoreError):  # the audit tells what is wrong with the manifest
+        with suppress(ConfigError):  # the audit tells what is wrong with the manifest
             book = StoredAccount(kept, read_manifest(folder)[0].dataset)
     findings: list[Finding] = []
     for finding in check(folder, book):
@@ -124,7 +126,7 @@ def regenerate(
     runtime = _runtime_of(workers, scheduler)
     if not runtime.is_spread:
         check_name(Path(out))
-    recipe = recipe_of(open_place(release, **place), rows, seed)
+    recipe = recipe_of(open_release_at(release, **place), rows, seed)
     if runtime.is_spread:
         written = write_parts(recipe, Path(out), row_group, runtime, is_quiet=quiet)
     else:

@@ -22,7 +22,7 @@ from ppsyn.releases.layout import QUALITY
 from ppsyn.releases.publish import guarantee_of, part_of
 from ppsyn.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.runs.known import check_known
-from ppsyn.runs.records import private_folder, quality_key, unit_of
+from ppsyn.runs.records import note_places, private_folder, quality_key, unit_of
 from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.sources import check_source, check_stable
 from ppsyn.storage import Store, open_store, prove, try_out
@@ -92,6 +92,7 @@ def measure(
     account = StoredAccount(root, ref.dataset)
     if not root.create(quality_key(ref.run), record.to_bytes()):
         raise InvariantError("A run has the name of another.")
+    note_places(root, ref)
     try:
         account.hold(ref.run, record.rho, record.digest(), quality_of=record.release)
     except AccountError:

@@ -14,7 +14,7 @@ from ppsyn.discretize import domain_of
 from ppsyn.domain import Clique
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import rho_of
-from ppsyn.errors import PPSynError
+from ppsyn.errors import MissingError, PPSynError, StoreError
 from ppsyn.packing import pack
 from ppsyn.quality.audit import check_page, check_quality
 from ppsyn.releases.layout import (
@@ -35,8 +35,9 @@ from ppsyn.releases.paid import Fault, check_chain, check_spending, check_stored
 from ppsyn.releases.publish import file_digest, guarantee_of
 from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
-from ppsyn.requests import Measured, MeasureRequest, Request, noise_scale
+from ppsyn.requests import Answer, Measured, MeasureRequest, Request, noise_scale
 from ppsyn.runs.checkpoints import freeze
+from ppsyn.runs.run import Run
 from ppsyn.state import State
 from ppsyn.storage import Store
 from ppsyn.synthesizer import absorb, make_plan, next_request, start
@@ -64,6 +65,9 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     Args:
         store: The release's folder.
         account: The account it was paid from, for whoever may read it.
+
+    Raises:
+        StoreError: If a store cannot be read, which says nothing about the release.
     """
     yield (seal := _checked(MANIFEST, lambda: _check_seal(store)))
     if seal.problem is not None:
@@ -78,8 +82,7 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     except ValueError as error:
         yield Finding(LEDGER, f"It is not the ledger of a release: {error}.")
         return
-    yield _checked("chain", lambda: _check_chain(manifest, entries, store.get(LEDGER_JSON)))
-    yield _checked("budget", lambda: _check_budget(manifest, entries))
+    yield from _paid(store, manifest, entries)
     yield from _recomputed(store, manifest, entries)
     if account is not None:
         yield _checked("account", lambda: check_stored(account, manifest.run, manifest.account, entries, digest))
@@ -88,6 +91,31 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
             yield _checked(key, lambda key=key: check_quality(store, manifest, digest, key, account))
         else:
             yield _checked(key, lambda key=key: check_page(store, key), hint=_hint(manifest))
+
+
+def audit_own(store: Store, run: Run) -> Iterator[Finding]:
+    """The audit of a release by the process that has just made it, before it appears.
+
+    It does not make again what that process has made from the same answers: the rows, which it has read back and
+    validated, the report and, unless the run went on from a checkpoint, the loop.
+    """
+    yield _checked(MANIFEST, lambda: _check_seal(store))
+    manifest, _ = read_manifest(store)
+    for name in _names(store, manifest):
+        yield _checked(name, lambda name=name: _check_file(store, manifest, name))
+    entries = unpack_entries(store.get(LEDGER))
+    yield from _paid(store, manifest, entries)
+    replayed = [run.state] if run.is_replayed else []
+    if not replayed:
+        yield _checked("replay", lambda: replayed.append(_replay(store, manifest, entries)), hint=_hint(manifest))
+    if replayed:
+        yield _checked("answers", lambda: _check_told(store, manifest, entries, run.answers(), replayed[0]))
+        yield _checked("model", lambda: _check_model(store, replayed[0]), hint=_hint(manifest))
+
+
+def _paid(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> Iterator[Finding]:
+    yield _checked("chain", lambda: _check_chain(manifest, entries, store.get(LEDGER_JSON)))
+    yield _checked("budget", lambda: _check_budget(manifest, entries))
 
 
 def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> Iterator[Finding]:
@@ -103,6 +131,10 @@ def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> I
 def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
     try:
         check()
+    except MissingError as error:
+        return Finding(subject, f"{error}{hint}")
+    except StoreError:
+        raise  # of what cannot be read, nobody can say that it is wrong
     except (Fault, PPSynError) as error:
         return Finding(subject, f"{error}{hint}")
     except Exception as error:  # noqa: BLE001  # a forged file may make its reader fail in any way
@@ -183,9 +215,15 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
         state = absorb(state, request, answer)
     if state.stage != "done":
         raise Fault("The loop had more to ask.")
+    _check_told(store, manifest, entries, answers, state)
+    return state
+
+
+def _check_told(
+    store: Store, manifest: Manifest, entries: Sequence[bytes], answers: Sequence[Answer], state: State
+) -> None:
     if not is_told_of(store.get(ANSWERS), ledger_of(entries, manifest.run).spends, answers, state.measurements):
         raise Fault(f"{ANSWERS} does not say what its answers are answers to.")
-    return state
 
 
 def _scale_of(request: Request, max_rows: int) -> float | None:

@@ -4,6 +4,8 @@ MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 SYNTHETIC, ANSWERS, MODEL = "synthetic.parquet", "measurements.parquet", "model.npz"
 LEDGER, LEDGER_JSON = "ledger.parquet", "ledger.json"
 VALIDATION, REPORT = "validation.json", "report.html"
+LATEST = "latest.json"
+"""In the folder of a dataset: the run that was published last, and the digest of its manifest."""
 QUALITY = "quality"
 """The folder of what was measured after the release was published; its files are not the release's own."""
 FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION, REPORT)

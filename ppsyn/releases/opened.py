@@ -1,6 +1,8 @@
 """A published release, read back."""
 
 import hashlib
+import json
+import re
 from collections.abc import Sequence
 
 from ppsyn.discretize import domain_of
@@ -8,7 +10,7 @@ from ppsyn.dp.chain import spend_of
 from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError, MissingError
 from ppsyn.packing import unpack
-from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
+from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
 from ppsyn.releases.tables import charges_of, unpack_entries
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
@@ -45,6 +47,23 @@ def read_sealed(store: Store) -> tuple[Manifest, str]:
     if _read(store, SEAL) != seal_of(digest):
         raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
     return manifest, digest
+
+
+def latest_in(store: Store) -> Store:
+    """The release of a dataset that was published last, where `store` holds all of them.
+
+    Raises:
+        ConfigError: If none is named.
+    """
+    try:
+        run = json.loads(store.get(LATEST))["run"]
+    except MissingError:
+        raise ConfigError(f"There is no {store.url(LATEST)}, which names the latest release.") from None
+    except (ValueError, TypeError, KeyError):
+        run = None
+    if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9-]+", run):
+        raise ConfigError(f"Expected {store.url(LATEST)} to name a run.")
+    return open_store(store.place.under(run))
 
 
 def read_validation(store: Store) -> Validation:

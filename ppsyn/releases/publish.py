@@ -2,21 +2,25 @@
 
 import hashlib
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 
 from ppsyn.checks import validate
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import epsilon_from
-from ppsyn.errors import AccountError, RunError
+from ppsyn.errors import AccountError, RunError, StoreError
 from ppsyn.packing import pack
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
+    LATEST,
     LEDGER,
     LEDGER_JSON,
     MANIFEST,
     MODEL,
+    QUALITY,
     REPORT,
     SEAL,
     SYNTHETIC,
@@ -35,7 +39,6 @@ from ppsyn.synthesis import Synthesis
 from schemas.account import hash_of
 from schemas.config import PrivacyConfig
 from schemas.manifest import AccountPart, FileDigest, Guarantee, Manifest
-from schemas.validation import Validation
 
 _CHUNK = 2**20
 
@@ -54,30 +57,49 @@ def synthesis_of(run: Run) -> Synthesis:
     )  # fmt: skip
 
 
+@contextmanager
+def _unless_published(run: Run) -> Generator[None]:
+    """Let be what cannot be staged any more: whoever publishes a run takes away what others have staged of it."""
+    try:
+        yield
+    except (StoreError, RunError):
+        if not is_published(run):
+            raise
+
+
 def stage_rows(run: Run) -> None:
     """Generate the synthetic table into the staging folder."""
     recipe = synthesis_of(run).recipe(run.record.generation.rows)
-    with run.releases.writer(f"{_staging(run)}/{SYNTHETIC}") as file:
+    with _unless_published(run), run.releases.writer(f"{_staging(run)}/{SYNTHETIC}") as file:
         write_rows(recipe.made(), recipe.no_rows(), file)
 
 
-def stage_validation(run: Run) -> Validation:
+def stage_validation(run: Run) -> None:
     """Check the staged table against its schema.
 
     Raises:
         RunError: If it does not hold; nothing is published.
     """
+    with _unless_published(run):
+        _validate(run)
+
+
+def _validate(run: Run) -> None:
     folder = _staging(run)
     with run.releases.reader(f"{folder}/{SYNTHETIC}") as file:
         validation = validate(read_rows(file), run.record.table)
     run.releases.put(f"{folder}/{VALIDATION}", validation.model_dump_json(indent=2).encode() + b"\n")
     if not validation.success:
         raise RunError(f"The synthetic table of run {run.ref.run} does not fit its schema; see {VALIDATION}.")
-    return validation
 
 
 def stage_records(run: Run) -> None:
     """Write what the table was made from, the report and the manifest into the staging folder."""
+    with _unless_published(run):
+        _write_records(run)
+
+
+def _write_records(run: Run) -> None:
     folder, record = _staging(run), run.record
     answers = run.answers()
     lines = run.account.chain(run.ref.run).lines
@@ -104,8 +126,11 @@ def stage_records(run: Run) -> None:
     digests = {**manifest.files, REPORT: file_digest(run.releases, f"{folder}/{REPORT}")}
     manifest = manifest.model_copy(update={"files": digests})
     data = run.settle_manifest(manifest.to_bytes())
-    if Manifest.model_validate_json(data).files != manifest.files:
-        raise RunError(f"Another process made other files of run {run.ref.run}; nothing was published.")
+    if not _is_of(data, manifest):
+        raise RunError(
+            f"The manifest that is kept of run {run.ref.run} is damaged, or of other files; nothing was published. "
+            f"`ppsyn abandon {run.ref.run}` ends the run."
+        )
     run.releases.put(f"{folder}/{SEAL}", seal_of(hashlib.sha256(data).hexdigest()))
     run.releases.put(f"{folder}/{MANIFEST}", data)
 
@@ -113,20 +138,72 @@ def stage_records(run: Run) -> None:
 def publish(run: Run) -> str:
     """Let the release appear, close its part of the account, and remove the copy of the private table.
 
-    May be repeated until it succeeds. Returns the address of the release.
+    It appears if an audit of what is staged finds nothing. May be repeated until it succeeds. Returns the address of
+    the release.
+
+    Raises:
+        RunError: If the audit finds something; or if the run was published before, and not as it is there now.
     """
     folder = release_folder(run.ref.dataset, run.ref.run)
-    if not is_published(run):
-        run.releases.move_folder(_staging(run), folder, MANIFEST)
+    if is_published(run):
+        _check_published(run, folder)
+    else:
+        with _unless_published(run):
+            _check_staged(run)
+            run.releases.move_folder(_staging(run), folder, MANIFEST)
     digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
     if run.part.is_open:
         _close(run, digest)
     if run.account.book.latest == run.ref.run:
         latest = {"run": run.ref.run, "manifest": digest}
-        run.releases.put(f"releases/{run.ref.dataset}/latest.json", json.dumps(latest).encode() + b"\n")
+        run.releases.put(f"releases/{run.ref.dataset}/{LATEST}", json.dumps(latest).encode() + b"\n")
     run.releases.delete(staging_folder(run.ref.run))
     run.private.delete(private_folder(run.ref.run))
     return run.releases.url(folder)
+
+
+def _check_staged(run: Run) -> None:
+    from ppsyn.releases.audit import audit_own  # noqa: PLC0415  # which knows what is written here
+
+    for finding in audit_own(open_store(run.releases.place.under(_staging(run))), run):
+        if finding.problem is not None:
+            raise RunError(
+                f"The release of run {run.ref.run} would not pass an audit and is not published. {finding.subject}: "
+                f"{finding.problem} `ppsyn abandon {run.ref.run}` ends the run."
+            )
+
+
+def _check_published(run: Run, folder: str) -> None:
+    """See that what is there is what was published: the manifest as it was closed, and the files it names."""
+    data = run.releases.get(f"{folder}/{MANIFEST}")
+    digest, part = hashlib.sha256(data).hexdigest(), run.part
+    if run.settle_manifest(data) != data or (not part.is_open and part.manifest != digest):
+        problems = [MANIFEST]
+    else:
+        files = Manifest.model_validate_json(data).files
+        problems = [name for name, told in files.items() if not _is_there(run.releases, f"{folder}/{name}", told)]
+        problems += [] if run.releases.get(f"{folder}/{SEAL}") == seal_of(digest) else [SEAL]
+        found = (key.removeprefix(f"{folder}/") for key in run.releases.keys(folder))
+        known = {*files, MANIFEST, SEAL}
+        problems += [name for name in found if name not in known and not name.startswith(f"{QUALITY}/")]
+    if problems:
+        raise RunError(
+            f"The release of run {run.ref.run} is not as it was published: {', '.join(sorted(problems))}. "
+            "Restore it from a copy."
+        )
+
+
+def _is_there(store: Store, key: str, digest: FileDigest) -> bool:
+    return store.has(key) and file_digest(store, key) == digest
+
+
+def _is_of(data: bytes, manifest: Manifest) -> bool:
+    """Whether the bytes are this manifest, whenever it was made."""
+    try:
+        kept = Manifest.model_validate_json(data)
+    except ValueError:
+        return False
+    return kept.model_copy(update={"published_at": manifest.published_at}) == manifest
 
 
 def _staging(run: Run) -> str:

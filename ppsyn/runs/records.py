@@ -8,9 +8,10 @@ from typing import cast
 
 from ppsyn.discretize import domain_of
 from ppsyn.dp.account import StoredAccount, unopened
+from ppsyn.dp.book import Part
 from ppsyn.dp.budget import rho_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
-from ppsyn.ingest import ingest, is_ingested
+from ppsyn.ingest import ingest, is_whole
 from ppsyn.runs.known import check_known
 from ppsyn.sources import check_source, check_stable
 from ppsyn.state import Plan
@@ -18,9 +19,8 @@ from ppsyn.storage import Store, open_store
 from ppsyn.synthesizer import make_plan
 from ppsyn.version import code_version
 from schemas.config import PersonUnit, PrivacyConfig
-from schemas.quality import QualityRecord
 from schemas.release import ReleaseConfig
-from schemas.run import RunRecord, RunRef
+from schemas.run import RunPlaces, RunRecord, RunRef
 from schemas.table import TableSchema
 
 _ANY = {"run", "format", "code.machine", "code.ppsyn"}
@@ -79,25 +79,18 @@ def read_record(root: Store, run: str) -> RunRecord:
     try:
         return RunRecord.model_validate_json(root.get(_key(run)))
     except MissingError:
-        problem = f"There is no run {run} in {root.place.url}."
+        failure = RunError(f"There is no run {run} in {root.place.url}.")
     except ValueError:
-        problem = f"The record of run {run} is damaged."
-    raise RunError(problem)
+        failure = broken(run, "its record is damaged")
+    raise failure
 
 
-def dataset_of(root: Store, run: str) -> str:
-    """The dataset that a run, of a release or about its quality, is paid by.
-
-    Raises:
-        RunError: If there is no such run, or its record is damaged.
-    """
-    if has_record(root, run) or not root.has(quality_key(run)):
-        return read_record(root, run).dataset
-    try:
-        return QualityRecord.model_validate_json(root.get(quality_key(run))).dataset
-    except ValueError:
-        problem = f"The record of run {run} is damaged."
-    raise RunError(problem)
+def broken(run: str, problem: str) -> RunError:
+    """The error of a run that lacks what it has built on: it can only be given up."""
+    return RunError(
+        f"Run {run} cannot go on: {problem}. Nothing was charged. What it has spent stays spent; `ppsyn abandon {run}` "
+        "frees the rest and removes its copy of the table."
+    )
 
 
 def quality_key(run: str) -> str:
@@ -220,20 +213,50 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
 
     Raises:
         ResumeRefusedError: If the run began with other inputs.
+        RunError: If its record is gone or damaged.
         AccountError: If the account does not have the budget, or does not fit; a new run then leaves no trace.
     """
     root, record = open_store(ref.root), new_record(config, table, ref.run)
-    is_new = not has_record(root, ref.run)
-    if is_new:
+    part = _part_of(ref)
+    is_new = part is None and not has_record(root, ref.run)
+    if has_record(root, ref.run):
+        check_unchanged(ref, record)
+    elif part is None or part.grant.inputs == record.digest():
         _write_record(root, record)
     else:
-        check_unchanged(ref, record)
+        raise broken(ref.run, "its record is gone, and the release file as it is now would make another")
+    note_places(root, ref)
     try:
         _hold(ref, config)
     except AccountError:
         if is_new:
             root.delete(f"runs/{ref.run}")
         raise
+
+
+def is_known(ref: RunRef) -> bool:
+    """Whether there is such a run: by its record or, if that is gone, by its account."""
+    return has_record(open_store(ref.root), ref.run) or _part_of(ref) is not None
+
+
+def _part_of(ref: RunRef) -> Part | None:
+    account = StoredAccount(open_store(ref.root), ref.dataset)
+    return None if account.find() is None else account.part(ref.run)
+
+
+def note_places(root: Store, ref: RunRef) -> None:
+    """Write down where the run keeps what, so that it can be given up by whoever knows its name alone."""
+    private, releases = (None if place == ref.root else place for place in (ref.private, ref.releases))
+    data = RunPlaces(private=private, releases=releases).model_dump_json(indent=2).encode() + b"\n"
+    root.put(_places_key(ref.run), data)
+
+
+def places_of(root: Store, run: str) -> RunPlaces | None:
+    """Where a run keeps its copy of the table and what it makes, if that is written down."""
+    try:
+        return RunPlaces.model_validate_json(root.get(_places_key(run)))
+    except (MissingError, ValueError):
+        return None
 
 
 def _hold(ref: RunRef, config: ReleaseConfig) -> None:
@@ -262,17 +285,17 @@ def snapshot(ref: RunRef) -> None:
     """Copy the private table to codes, once; a run that has asked something never reads the table again.
 
     Raises:
-        RunError: If the copy is gone although the run has asked something.
+        RunError: If the copy is gone or damaged although the run has asked something and has more to ask.
     """
     root, private, folder = open_store(ref.root), open_store(ref.private), private_folder(ref.run)
-    record = read_record(root, ref.run)
-    if is_ingested(private, folder):
+    record, part = read_record(root, ref.run), _part_of(ref)
+    if (part is not None and part.spent == part.total) or is_whole(private, folder, record.table):
         return
-    part = StoredAccount(root, ref.dataset).part(ref.run)
     if part is not None and part.charges:
-        raise RunError(
-            f"The encoded table of run {ref.run} is gone from {private.place.url}; it cannot be made again, because "
-            "answers were drawn from it. Start a new run, and abandon this one to free what it holds."
+        raise broken(
+            ref.run,
+            f"its encoded table is gone from {private.place.url} or damaged, and cannot be made again, because answers "
+            "were drawn from it",
         )
     ingest(record.source, record.table, record.privacy.person, private, folder)
 
@@ -284,6 +307,19 @@ def _check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
 
 
 def _key(run: str) -> str:
+    return f"{run_folder(run)}/config.json"
+
+
+def _places_key(run: str) -> str:
+    return f"{run_folder(run)}/places.json"
+
+
+def run_folder(run: str) -> str:
+    """Where a run is kept.
+
+    Raises:
+        RunError: If that is not the name of a run.
+    """
     if not re.fullmatch(r"[A-Za-z0-9-]+", run):
         raise RunError(f"There is no run {run}: that is not the name of one.")
-    return f"runs/{run}/config.json"
+    return f"runs/{run}"

@@ -1,7 +1,7 @@
 """A release in progress. Everything it knows is in its stores, so that any process can go on with it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from uuid import uuid4
@@ -13,14 +13,18 @@ from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
 from ppsyn.marginals.held import open_counter
 from ppsyn.marginals.spread import Spread, Work
-from ppsyn.requests import Answer, Curator, Lost, Request
-from ppsyn.runs.answers import Answers
-from ppsyn.runs.checkpoints import Checkpoints
-from ppsyn.runs.records import plan_of, private_folder, read_record
+from ppsyn.requests import Answer, Curator, Lost, Measured, Request, Selected
+from ppsyn.runs.answers import Answers, Kept
+from ppsyn.runs.checkpoints import Checkpoint, Checkpoints
+from ppsyn.runs.records import broken, plan_of, private_folder, read_record
 from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.storage import open_store
 from ppsyn.synthesizer import absorb, next_request, start
 from schemas.run import RunRef
+
+_KINDS: Mapping[str, type[Measured | Selected]] = {"measure": Measured, "select": Selected}
+_NAMED = 5
+"""Of steps at fault, so many are told."""
 
 
 class Run:
@@ -44,10 +48,11 @@ class Run:
         self.account = StoredAccount(self._root, ref.dataset)
         self._answers, self._checkpoints = Answers(self._root, ref.run), Checkpoints(self._root, ref.run)
         self.plan = plan_of(self.record)
-        self.state, self.step = start(self.plan), 0
+        self.state, self._taken = start(self.plan), list[Kept]()
         self.token = uuid4().hex
         self.work: Work | None = None
-        self._pending: tuple[Request, Answer] | None = None
+        self._is_replayed = True
+        self._pending: tuple[Request, Kept] | None = None
         self._restore()
 
     def __repr__(self) -> str:
@@ -67,9 +72,19 @@ class Run:
         """What the run holds and was charged."""
         return self.account.chain(self.ref.run).ledger
 
+    @property
+    def step(self) -> int:
+        """How many answers the state has taken in."""
+        return len(self._taken)
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether this process has gone through the loop from its first answer on."""
+        return self._is_replayed
+
     def answers(self) -> list[Answer]:
         """All answers so far, lost ones included."""
-        return [self._settled(step) for step in range(self.step)]
+        return [kept.answer for kept in self._taken]
 
     def count(self) -> None:
         """Have the marginals counted that the run will ask for, as far as there is room for them."""
@@ -84,10 +99,10 @@ class Run:
         request = next_request(self.state)
         if request is None or self._pending is not None:
             raise InvariantError("A question was to be asked out of turn.")
-        answer = self._curator.answer(request)
-        if not self._answers.keep(self.step, answer):
+        kept = self._answers.keep(self.step, request.digest(), self._curator.answer(request))
+        if kept is None:
             raise RunTakenError(self.ref.run)
-        self._pending = request, answer
+        self._pending = request, kept
 
     def absorb(self) -> None:
         """Take in the answer to the last question, if that was not done before."""
@@ -102,7 +117,8 @@ class Run:
 
     def checkpoint(self) -> None:
         """Keep the state for whoever resumes; between rounds only."""
-        self._checkpoints.save(self.step, self.state, _history(self.ledger.spends[: self.step]))
+        history = _history(self.ledger.spends[: self.step])
+        self._checkpoints.save(Checkpoint(self.state, history, tuple(kept.digest for kept in self._taken)))
 
     @cached_property
     def _curator(self) -> Curator:
@@ -113,40 +129,77 @@ class Run:
         return TableCurator(counter, account, self.plan.sensitivity, is_watched=True)
 
     def _restore(self) -> None:
+        """Go to where the run is, if all that it is built on is there and fits together. Until then nothing is charged.
+
+        What may be lost is the last answer alone: a step is charged when those before it have theirs.
+        """
+        answered = self._answers.steps()  # these first, and then the account: another process may go on meanwhile
+        found = self._checkpoints.latest(self.plan)
+        if self.record.digest() != self.part.grant.inputs:
+            raise self._broken("its record is not the one that its budget was set aside for")
         spends = self.ledger.spends
-        if self._answers.count() > len(spends):
+        if answered and answered[-1] >= len(spends):
             raise RunError(
                 f"Run {self.ref.run} has answers that its account does not know: the account was set back. "
                 "Restore the account, or its budget is no longer kept."
             )
-        found = self._checkpoints.latest(self.plan)
+        if found is not None and (found.step > len(spends) or found.history != _history(spends[: found.step])):
+            raise RunError(f"The checkpoint of run {self.ref.run} does not fit its account.")
+        kept = self._verified(spends, found)
+        self._is_replayed = found is None
         if found is not None:
-            self.step, self.state, history = found
-            if self.step > len(spends) or history != _history(spends[: self.step]):
-                raise RunError(f"The checkpoint of run {self.ref.run} does not fit its account.")
-        while self.step < len(spends):
-            self._take(self._repeated(spends[self.step]), self._settled(self.step))
+            self.state, self._taken = found.state, kept[: found.step]
+        for spend, one in zip(spends[self.step :], kept[self.step :], strict=True):
+            self._take(self._repeated(spend, one), one)
 
-    def _repeated(self, spend: Spend) -> Request:
-        """The question that was asked at this step, as the loop asks it now."""
+    def _verified(self, spends: Sequence[Spend], found: Checkpoint | None) -> list[Kept]:
+        """The answers to all that was charged, each of its step, its question and its kind, and as it was taken in."""
+        kept, taken = self._answers.first(len(spends)), () if found is None else found.answers
+        gone = [step for step, one in enumerate(kept) if one is None and (step < len(spends) - 1 or step < len(taken))]
+        if gone:
+            raise self._broken(f"the answers to {_listed(gone)} are gone, which it has built on")
+        settled = [one or self._lost(step, spends[step]) for step, one in enumerate(kept)]
+        for step, (spend, one) in enumerate(zip(spends, settled, strict=True)):
+            if one.request != spend.digest or not _is_of_kind(one.answer, spend):
+                raise self._broken(f"the answer to step {step} is that to another question")
+            if step < len(taken) and one.digest != taken[step]:
+                raise self._broken(f"the answer to step {step} is not the one that its checkpoint has taken in")
+        return settled
+
+    def _lost(self, step: int, spend: Spend) -> Kept:
+        """The answer of a step that was charged and has none: lost from now on, unless it came meanwhile."""
+        kept = self._answers.keep(step, spend.digest, Lost()) or self._answers.find(step)
+        if kept is None:
+            raise InvariantError("An answer was kept and is not there.")
+        return kept
+
+    def _repeated(self, spend: Spend, kept: Kept) -> Request:
+        """The question that was asked at this step, as the loop asks it now; and the answer has its shape."""
         request = next_request(self.state)
         if request is None or request.digest() != spend.digest or request.rho != spend.rho:
             difference = f"step {self.step} would ask something else than it did, on this code or processor."
             raise ResumeRefusedError(self.ref.run, [difference])
+        if not request.is_answered_by(kept.answer):
+            raise self._broken(f"the answer to step {self.step} is of another shape than its question")
         return request
 
-    def _settled(self, step: int) -> Answer:
-        """The answer of a step that was charged; if there is none, it is lost from now on."""
-        answer = self._answers.find(step)
-        if answer is None:
-            self._answers.keep(step, Lost())
-            answer = self._answers.find(step)
-        if answer is None:
-            raise InvariantError("An answer was kept and is not there.")
-        return answer
+    def _broken(self, problem: str) -> RunError:
+        return broken(self.ref.run, problem)
 
-    def _take(self, request: Request, answer: Answer) -> None:
-        self.state, self.step = absorb(self.state, request, answer), self.step + 1
+    def _take(self, request: Request, kept: Kept) -> None:
+        self.state = absorb(self.state, request, kept.answer)
+        self._taken.append(kept)
+
+
+def _is_of_kind(answer: Answer, spend: Spend) -> bool:
+    return isinstance(answer, Lost) or (spend.kind in _KINDS and isinstance(answer, _KINDS[spend.kind]))
+
+
+def _listed(steps: Sequence[int]) -> str:
+    """Steps in words; of many, the first."""
+    few = ", ".join(map(str, steps[:_NAMED]))
+    told = f"step {few}" if len(steps) == 1 else f"steps {few}"
+    return told if len(steps) <= _NAMED else f"{told} and {len(steps) - _NAMED} more"
 
 
 def _history(spends: Sequence[Spend]) -> str:

@@ -2,14 +2,16 @@
 # obstore's listings may be Arrow batches, of a type that it leaves open.
 # pyright: reportUnknownMemberType=false
 
+import errno
 import io
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from errno import EFBIG, EINVAL
 from functools import partial
 from pathlib import Path
@@ -33,10 +35,22 @@ if TYPE_CHECKING:
     from obstore import ReadableFile, WritableFile
     from obstore.store import S3Config, S3Credential
 
+SELF_TEST = "self-test"
+"""The folder of what is written to see whether a store will do."""
+
 _RACERS = 4
+_TESTED_FOR = timedelta(hours=1)
 _READERS = 16
 _TRIES = 10
 _BUFFER = 2**20
+_PATIENCE = timedelta(seconds=120)
+"""A store that has answered this process may be away for so long: it restarts."""
+_LONGEST_PAUSE = timedelta(seconds=5)
+_FIRST_PATIENCE = timedelta(seconds=10)
+_ANSWERED: set[str] = set()
+"""Places whose server has answered this process."""
+_PASSING = re.compile(r"HTTP error|status code: (5\d\d|429)")
+"""What an error says that may be over soon: no connection, one that was cut, no answer in time, a server in trouble."""
 _DELETED_AT_ONCE = 1000
 _Told: TypeAlias = Callable[[], AbstractContextManager[None]]
 _MEMORY: dict[str, MemoryStore] = {}
@@ -80,6 +94,24 @@ class Store:
         with self._told("write", key):
             self._write(key, data, is_new=False)
 
+    def _again(self, call: Callable[[], object]) -> None:
+        """Repeat what obstore does not, which cannot know that to repeat it does no harm, while the store is away.
+
+        What was written at the first try is found at the second to be there already: callers of `create` look whether
+        it is their own.
+        """
+        give_up, pause = time.monotonic() + _patience(self.place).total_seconds(), 0.1
+        while True:
+            try:
+                call()
+            except GenericError as error:
+                if not (self.place.is_s3 and _PASSING.search(str(error))) or time.monotonic() > give_up:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE.total_seconds())
+            else:
+                return
+
     def _write(self, key: str, data: bytes, *, is_new: bool) -> None:
         """Write an object; again, if a process that clears up took away the folder that was just made for it."""
         tries = _TRIES if self.place.is_local else 1
@@ -87,7 +119,8 @@ class Store:
             try:
                 self._make_folders(key)
                 mode, parts = ("create", False) if is_new else ("overwrite", None)
-                obstore.put(self._backend, self._prefix + key, data, mode=mode, use_multipart=parts)
+                write = partial(obstore.put, self._backend, self._prefix + key, data, mode=mode, use_multipart=parts)
+                self._again(write)
                 self._close_file(key)
             except (GenericError, FileNotFoundError) as error:
                 if not left or "No such file" not in str(error):
@@ -153,6 +186,21 @@ class Store:
         """The names of the folders right below a folder, sorted."""
         return self.level(prefix)[1]
 
+    def holds(self, prefix: str) -> bool:
+        """Whether there is anything below a folder, what killed writers left there included."""
+        return Path(self.url(prefix)).is_dir() if self.place.is_local else bool(self.keys(prefix))
+
+    def is_older(self, prefix: str, age: timedelta) -> bool:
+        """Whether nothing below a folder was written for so long."""
+        with self._told("list", prefix):
+            if self.place.is_local:
+                top = Path(self.url(prefix))
+                times = [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in (top, *top.rglob("*"))]
+            else:
+                pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
+                times = [meta["last_modified"] for page in pages for meta in page]
+            return all(time < datetime.now(UTC) - age for time in times)
+
     def delete(self, prefix: str) -> None:
         """Remove all that is below a folder, with what killed writers left there."""
         if self.place.is_local:
@@ -162,7 +210,8 @@ class Store:
         keys = self.keys(prefix)
         with self._told("delete", prefix):
             for at in range(0, len(keys), _DELETED_AT_ONCE):
-                obstore.delete(self._backend, [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]])
+                some = [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]]
+                self._again(partial(obstore.delete, self._backend, some))
 
     @contextmanager
     def reader(self, key: str) -> Generator[BinaryIO]:
@@ -200,7 +249,7 @@ class Store:
             with self._told("move", source):
                 if (Path(self.url(target)) / last).exists():
                     return  # another process was faster
-                _rename(Path(self.url(source)), Path(self.url(target)), Path(self.place.url))
+                _rename(Path(self.url(source)), Path(self.url(target)), last, Path(self.place.url))
                 _remove_empty(Path(self.url(source)).parent, Path(self.place.url))
             return
         names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
@@ -224,9 +273,13 @@ class Store:
         """Tell what failed and where. Addresses are public, and so are keys, but for those of what is private (C11)."""
         try:
             yield
+            if self.place.is_s3:
+                _ANSWERED.add(_server(self.place))
             return
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             failure: StoreError = MissingError(self.url(shown(key)))
+            if "NoSuchBucket" in str(error):
+                failure = StoreError(f"Cannot use {self.place.url}: there is no such bucket.")
         except (BaseError, OSError, NotImplementedError) as error:
             if is_private(key):  # nor what was being done with which of how many objects
                 failure = StoreError(f"Cannot use the private folder {self.url(shown(key))}: {cause(error)}.")
@@ -327,17 +380,30 @@ def _bucket(place: Place) -> S3Store:
             "allow_http": (place.endpoint or "").startswith("http://"),
             "connect_timeout": timedelta(seconds=2),
         },
-        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=60)},
+        retry_config={
+            "max_retries": 1000 if _server(place) in _ANSWERED else 5,
+            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": _LONGEST_PAUSE, "base": 2},
+            "retry_timeout": _patience(place),
+        },
         credential_provider=_keys(place),
     )
 
 
+def _server(place: Place) -> str:
+    return f"{place.endpoint}/{urlsplit(place.url).netloc}"
+
+
+def _patience(place: Place) -> timedelta:
+    """How long a store may be away: one that never answered may have another address."""
+    return _PATIENCE if _server(place) in _ANSWERED else _FIRST_PATIENCE
+
+
 def _keys(place: Place) -> "Callable[[], S3Credential] | None":
-    """The keys of a place; those of AWS may also be a machine's own, which obstore finds."""
+    """The keys of a place; those of Amazon's own buckets may also be the machine's, which obstore asks for them."""
     names = [f"{place.credentials}_{part}" for part in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
     access, secret, token = (os.environ.get(name) for name in names)
     if access is None or secret is None:
-        if place.credentials == "AWS":
+        if place.credentials == "AWS" and place.endpoint is None:
             return None
         missing = names[0] if access is None else names[1]
         raise StoreError(f"Expected the environment to hold {missing} for {place.url}.")
@@ -351,7 +417,8 @@ def prove(store: Store) -> None:
     Raises:
         StoreError: If an object could be created twice, one after the other or at once.
     """
-    folder = f"self-test/{uuid4().hex}"
+    _clear_up(store)
+    folder = f"{SELF_TEST}/{uuid4().hex}"
     key = f"{folder}/object"
     try:
         values = [str(racer).encode() for racer in range(_RACERS)]
@@ -373,10 +440,22 @@ def try_out(store: Store) -> None:
     Raises:
         StoreError: If it cannot.
     """
-    folder = f"self-test/{uuid4().hex}"
+    _clear_up(store)
+    folder = f"{SELF_TEST}/{uuid4().hex}"
     store.put(f"{folder}/object", b"self-test")
     store.get(f"{folder}/object")
     store.delete(folder)
+
+
+def stale_tests(store: Store) -> list[str]:
+    """Folders of self-tests whose process was killed: a self-test takes seconds."""
+    folders = (f"{SELF_TEST}/{name}" for name in store.folders(SELF_TEST))
+    return [folder for folder in folders if store.is_older(folder, _TESTED_FOR)]
+
+
+def _clear_up(store: Store) -> None:
+    for folder in stale_tests(store):
+        store.delete(folder)
 
 
 def _reason(error: Exception) -> str:
@@ -397,13 +476,18 @@ def _settle(path: Path, root: Path) -> None:
             os.close(handle)
 
 
-def _rename(source: Path, target: Path, root: Path) -> None:
+def _rename(source: Path, target: Path, last: str, root: Path) -> None:
     if not source.exists():
         if target.exists():
             return
         raise FileNotFoundError
     target.parent.mkdir(parents=True, exist_ok=True)
-    source.rename(target)
+    try:
+        source.rename(target)
+    except OSError:
+        if not (target / last).exists():  # another process was faster
+            raise
+        return
     _settle(target, root)
 
 
@@ -411,9 +495,12 @@ def _remove(path: Path, root: Path) -> None:
     """Remove a folder, or what the root holds, and the folders above that it leaves empty."""
     for inside in root.iterdir() if path == root else (path,):
         if inside.is_dir():
-            while inside.is_dir():  # another process, clearing up beside us, may remove a folder that has become empty
-                with suppress(FileNotFoundError):
+            while inside.is_dir():  # another process may clear up beside us, or write into what we clear
+                try:
                     shutil.rmtree(inside)
+                except OSError as error:
+                    if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                        raise
         elif path == root:
             inside.unlink(missing_ok=True)
     _remove_above(path.parent, root)

@@ -369,8 +369,8 @@ def test_abandon_does_not_ask_if_told_so(store: Path) -> None:
     assert "?" not in result.stdout
 
 
-@pytest.mark.parametrize(("run", "code"), [(RUN, 3), (ABANDONED, 3), ("20310101-000000-00000000", 4), ("../x", 4)])
-def test_a_run_that_is_closed_or_none_is_refused(store: Path, run: str, code: int) -> None:
+@pytest.mark.parametrize(("run", "code"), [(RUN, 3), ("20310101-000000-00000000", 4), ("../x", 4)])
+def test_a_run_that_is_published_or_none_is_refused(store: Path, run: str, code: int) -> None:
     before = files(store)
     refused(ppsyn("abandon", run, "--store", store, "--yes"), Exit(code))
     assert files(store) == before

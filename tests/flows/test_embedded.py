@@ -1,3 +1,4 @@
+import base64
 import contextlib
 import json
 import os
@@ -8,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ def children():
 
 try:
     with prefect_api():
-        say(url=os.environ["PREFECT_API_URL"], servers=children())
+        say(url=os.environ["PREFECT_API_URL"], servers=children(), password=os.environ["PREFECT_API_AUTH_STRING"])
         for line in iter(sys.stdin.readline, ""):
             if line == "fail\\n":
                 raise LookupError("the block failed")
@@ -51,6 +52,9 @@ _CHECK = "import os; from flows.embedded import prefect_api\n" + (
 )
 
 
+SECRET = "a-key-that-the-server-has-no-use-for"
+
+
 class User:
     """A process that uses `prefect_api`."""
 
@@ -71,7 +75,8 @@ class User:
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    return {**kept, "PREFECT_HOME": str(home), **more}
+    keys = {"PPSYN_STATE_ACCESS_KEY_ID": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET, "SOURCE_PASSWORD": SECRET}
+    return {**kept, **keys, "PREFECT_HOME": str(home), **more}
 
 
 @contextlib.contextmanager
@@ -93,11 +98,24 @@ def user(home: Path) -> Generator[User]:
                 process.kill()
 
 
-def make_flow(url: object, name: str) -> int:
+def make_flow(begun: Mapping[str, object], name: str) -> int:
     """Write something through the API."""
-    data = json.dumps({"name": name}).encode()
-    request = urllib.request.Request(f"{url}/flows/", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    return ask(begun, "flows/", {"name": name})
+
+
+def ask(begun: Mapping[str, object], path: str, body: Mapping[str, object], *, is_known: bool = True) -> int:
+    """Ask the API something, with the password or without; returns the status."""
+    headers = {"Content-Type": "application/json", "Origin": "http://elsewhere.example"}
+    if is_known:
+        headers["Authorization"] = f"Basic {base64.b64encode(str(begun['password']).encode()).decode()}"
+    request = urllib.request.Request(f"{begun['url']}/{path}", json.dumps(body).encode(), headers)
+    try:
+        answer = urllib.request.urlopen(request, timeout=30)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        assert answer.headers["Access-Control-Allow-Origin"] is None
+        assert answer.status is not None
         return answer.status
 
 
@@ -129,9 +147,11 @@ def test_two_at_once_on_a_new_home_both_work_and_stop_after_the_block_and_after_
         begun = [one.says(), other.says()]
         urls = [begun_one["url"] for begun_one in begun]
         assert len(set(map(str, urls))) == 2
-        for number, url in enumerate(urls):
-            assert urlsplit(str(url)).hostname == "127.0.0.1"
-            assert make_flow(url, f"flow-{number}") in (200, 201)
+        assert begun[0]["password"] != begun[1]["password"]
+        for number, begun_one in enumerate(begun):
+            assert urlsplit(str(begun_one["url"])).hostname == "127.0.0.1"
+            assert make_flow(begun_one, f"flow-{number}") in (200, 201)
+            assert_closed_to_others(begun_one, home)
         one.hears("leave")
         other.hears("fail")
         assert one.says() == {"url": None, "servers": []}
@@ -142,6 +162,40 @@ def test_two_at_once_on_a_new_home_both_work_and_stop_after_the_block_and_after_
     servers = [pid for begun_one in begun for pid in begun_one["servers"]]  # type: ignore[attr-defined]
     assert len(servers) == 2
     assert all(is_gone(pid, 1) for pid in servers)
+
+
+def assert_closed_to_others(begun: Mapping[str, object], home: Path) -> None:
+    """Another user of the machine can neither ask nor read, and the server knows no keys of stores."""
+    for path in ("flow_runs/filter", "flows/", "flow_runs/00000000-0000-0000-0000-000000000000/set_state"):
+        assert ask(begun, path, {}, is_known=False) == 401
+    stranger = {**begun, "password": "ppsyn:another"}
+    assert ask(stranger, "flow_runs/filter", {}) == 401
+    assert ask(begun, "flow_runs/filter", {}) == 200
+    (server,) = begun["servers"]  # type: ignore[misc]
+    told = Path(f"/proc/{server}/environ").read_bytes()
+    assert b"PATH=" in told
+    assert SECRET.encode() not in told
+    assert not any(str(begun["password"]).encode() in line for line in _command_lines())
+    private = [path for path in home.iterdir() if path.name.startswith(("prefect.db", "embedded.log"))]
+    assert {"prefect.db", "embedded.log"} <= {path.name for path in private}
+    assert [path.name for path in (home, *private) if path.stat().st_mode & 0o077] == []
+
+
+def _command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield path.read_bytes()
+
+
+def test_files_that_an_older_version_left_open_are_closed(tmp_path: Path) -> None:
+    log = tmp_path / "embedded.log"
+    log.touch(mode=0o644)
+    log.chmod(0o644)
+    with user(tmp_path) as one:
+        one.says()
+        assert log.stat().st_mode & 0o777 == 0o600
+        one.hears("leave")
+        one.says()
 
 
 @pytest.mark.slow

@@ -151,6 +151,19 @@ def test_of_two_processes_that_resume_a_run_at_once_none_draws_what_the_other_dr
     assert finishes(stage, file, run)
 
 
+@pytest.mark.parametrize("trial", [pytest.param(0), *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))])
+def test_of_three_processes_that_resume_a_run_at_once_one_publishes_it(stage: Stage, trial: int) -> None:
+    file = str(stage.write())
+    run = run_of(stage.start("release", file, point=("answer", "artifacts")[trial % 2], nth=(7, 1)[trial % 2]).wait())
+    jobs = [stage.start("release", file, "--resume", run) for _ in range(3)]
+    ended = [job.wait() for job in jobs]
+    assert 0 in {one.code for one in ended}, [one.stderr for one in ended]
+    assert {one.code for one in ended} <= {0, 4, 6}
+    assert stage.findings(run) == ()
+    charged = [draw.charged for draw in stage.draws()]
+    assert len(charged) == len(set(charged))
+
+
 def test_a_process_that_was_overtaken_before_it_asked_stops_and_charges_nothing(stage: Stage) -> None:
     file = str(stage.write())
     run = run_of(stage.start("release", file, point="charge", nth=7).wait())

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from published import ABANDONED, OPEN, RUN, Published, copied, shared_release
 
-from flows.statements import Statement, give_up, set_cap, state_of, statement
+from flows.statements import Statement, set_cap, statement
 from ppsyn.dp.account import StoredAccount
 from ppsyn.dp.budget import epsilon_from, rho_from
 from ppsyn.dp.ledger import Spend
-from ppsyn.errors import AccountError, ConfigError, RunError
-from ppsyn.runs.records import private_folder
+from ppsyn.errors import AccountError, ConfigError
 from ppsyn.storage import Store, open_store
 from schemas.places import Place
 
@@ -162,31 +161,3 @@ def test_a_cap_of_an_account_without_delta_cannot_be_an_epsilon(tmp_path: Path) 
     StoredAccount(store, "people").open(Fraction(1), None, "a row")
     with pytest.raises(AccountError, match="names no delta"):
         set_cap(store, "people", 1.0)
-
-
-def test_giving_a_run_up_frees_what_it_holds_and_removes_its_table(store: Store) -> None:
-    before = statement(store, "people").book
-    ledger, left = StoredAccount(store, "people").chain(OPEN).ledger, before.left
-    told = give_up(store, store, OPEN)
-    after = statement(store, "people").book
-    assert f"{float(ledger.left):.6g} is free" in told
-    assert f"{float(ledger.spent):.6g} stays spent" in told
-    assert after.left == left + ledger.left
-    assert state_of(after.parts[OPEN]) == "abandoned"
-    assert store.keys(private_folder(OPEN)) == []
-
-
-@pytest.mark.parametrize("run", [RUN, ABANDONED])
-def test_a_closed_run_cannot_be_given_up(store: Store, run: str) -> None:
-    entries = StoredAccount(store, "people").entries()
-    with pytest.raises(AccountError, match="closed"):
-        give_up(store, store, run)
-    assert StoredAccount(store, "people").entries() == entries
-
-
-@pytest.mark.parametrize("run", ["20310101-000000-00000000", "..", "../..", "a/b", "", "ü"])
-def test_a_run_that_is_none_cannot_be_given_up(store: Store, run: str) -> None:
-    before = store.keys()
-    with pytest.raises(RunError):
-        give_up(store, store, run)
-    assert store.keys() == before

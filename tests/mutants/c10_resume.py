@@ -6,7 +6,10 @@ RUN = "ppsyn/runs/run.py"
 ANSWERS = "ppsyn/runs/answers.py"
 RECORDS = "ppsyn/runs/records.py"
 
-SETTLED = "            self._answers.keep(step, Lost())\n            answer = self._answers.find(step)\n"
+SETTLED = "        kept = self._answers.keep(step, spend.digest, Lost()) or self._answers.find(step)\n"
+CHECKPOINT = (
+    "        if found is not None and (found.step > len(spends) or found.history != _history(spends[: found.step])):\n"
+)
 
 FAULTS = (
     Fault(
@@ -49,8 +52,8 @@ FAULTS = (
         "an answer is written over",
         "C10",
         ANSWERS,
-        "        return self._store.create(self._key(step), data) or self._store.get(self._key(step)) == data\n",
-        "        self._store.put(self._key(step), data)\n        return True\n",
+        "        is_kept = self._store.create(self._key(step), data) or self._store.get(self._key(step)) == data\n",
+        "        self._store.put(self._key(step), data)\n        is_kept = True\n",
         "A step has two answers, one after the other.",
         "test_c10_a_step_has_the_answer_that_was_kept_first_for_ever",
     ),
@@ -58,8 +61,8 @@ FAULTS = (
         "an answer that was not kept is used",
         "C10",
         RUN,
-        "        if not self._answers.keep(self.step, answer):\n            raise RunTakenError(self.ref.run)\n",
-        "        self._answers.keep(self.step, answer)\n",
+        "        if kept is None:\n            raise RunTakenError(self.ref.run)\n",
+        "        kept = kept or Kept(Lost(), self.step, request.digest(), request.digest())\n",
         "What was drawn too late, and is lost for all others, shapes what is published.",
         "test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away",
     ),
@@ -77,7 +80,7 @@ FAULTS = (
         "C10",
         RUN,
         SETTLED,
-        "            answer = Lost()\n",
+        "        kept = Kept(Lost(), step, spend.digest, spend.digest)\n",
         "A slow process may still bring it: one run is told of two histories.",
         "test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away",
     ),
@@ -86,13 +89,13 @@ FAULTS = (
         "C10",
         RUN,
         SETTLED,
-        """            from ppsyn.dp.ledger import MemoryAccount
+        """        from ppsyn.dp.ledger import MemoryAccount
 
-            request = next_request(self.state)
-            if request is not None:
-                again = TableCurator(self._curator._counter, MemoryAccount(self.plan.rho), self.plan.sensitivity)
-                self._answers.keep(step, again.answer(request))
-            answer = self._answers.find(step)
+        request = next_request(self.state)
+        if request is not None:
+            again = TableCurator(self._curator._counter, MemoryAccount(self.plan.rho), self.plan.sensitivity)
+            self._answers.keep(step, spend.digest, again.answer(request))
+        kept = self._answers.find(step)
 """,
         "One charge pays for two draws.",
         "test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away",
@@ -110,8 +113,8 @@ FAULTS = (
         "an account may be set back",
         "C10",
         RUN,
-        "        if self._answers.count() > len(spends):\n",
-        "        if self._answers.count() > len(spends) + 10**6:\n",
+        "        if answered and answered[-1] >= len(spends):\n",
+        "        if answered and answered[-1] >= len(spends) + 10**6:\n",
         "What was drawn and is no longer charged would be charged, and drawn, anew.",
         "test_c10_a_run_whose_account_was_set_back_is_refused",
     ),
@@ -119,8 +122,8 @@ FAULTS = (
         "a checkpoint of another history is gone on from",
         "C10",
         RUN,
-        "            if self.step > len(spends) or history != _history(spends[: self.step]):\n",
-        "            if self.step > len(spends):\n",
+        CHECKPOINT,
+        "        if found is not None and found.step > len(spends):\n",
         "Its state follows from other answers than those that were paid for.",
         "test_c10_a_checkpoint_of_another_history_is_refused",
     ),
@@ -128,8 +131,8 @@ FAULTS = (
         "a checkpoint from beyond the account is gone on from",
         "C10",
         RUN,
-        "            if self.step > len(spends) or history != _history(spends[: self.step]):\n",
-        "            if history != _history(spends[: self.step]):\n",
+        CHECKPOINT,
+        "        if found is not None and found.history != _history(spends[: found.step]):\n",
         "Its steps have never been charged.",
         "test_c10_a_checkpoint_of_another_history_is_refused",
     ),

@@ -24,7 +24,7 @@ from ppsyn.partition.cells import equal_width
 from ppsyn.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected
 from ppsyn.runs import run as run_module
 from ppsyn.runs.answers import Answers
-from ppsyn.runs.checkpoints import Checkpoints, freeze
+from ppsyn.runs.checkpoints import Checkpoint, Checkpoints, freeze
 from ppsyn.runs.records import begin, plan_of, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
 from ppsyn.state import State
@@ -36,6 +36,8 @@ from schemas.run import RunRef
 from schemas.table import TableSchema
 
 RUN = "r1"
+QUESTION = 64 * "0"
+"""The digest of one."""
 
 
 class Killed(BaseException):
@@ -166,7 +168,7 @@ def last_life(ref: RunRef, lives: Lives, deaths: Sequence[int]) -> Run:
 def stored(ref: RunRef, steps: int) -> list[Answer]:
     answers = [Answers(open_store(ref.root), ref.run).find(step) for step in range(steps)]
     assert None not in answers
-    return [answer for answer in answers if answer is not None]
+    return [kept.answer for kept in answers if kept is not None]
 
 
 def bits(state: State) -> bytes:
@@ -278,10 +280,13 @@ def same(one: Answer | None, other: Answer | None) -> bool:
 def test_c10_a_step_has_the_answer_that_was_kept_first_for_ever(first: Answer, later: Sequence[Answer]) -> None:
     answers = Answers(open_store(Place(url=f"memory://{uuid4().hex}")), RUN)
     assert answers.find(3) is None
-    assert answers.keep(3, first)
+    assert answers.keep(3, QUESTION, first)
     for answer in later:
-        assert answers.keep(3, answer) == same(answer, first)
-        assert same(answers.find(3), first)
+        assert (answers.keep(3, QUESTION, answer) is not None) == same(answer, first)
+        found = answers.find(3)
+        assert found is not None
+        assert (found.step, found.request) == (3, QUESTION)
+        assert same(found.answer, first)
 
 
 def test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away(
@@ -289,12 +294,12 @@ def test_c10_an_answer_that_comes_after_its_step_was_lost_is_thrown_away(
 ) -> None:
     ref, lives = begun.copied(), Lives(Script())
     lives.install(monkeypatch)
-    slow, late = Run(ref), list[Answer]()
-    monkeypatch.setattr(slow._answers, "keep", lambda _, answer: late.append(answer))
+    slow, late = Run(ref), list[tuple[int, str, Answer]]()
+    monkeypatch.setattr(slow._answers, "keep", lambda *kept: late.append(kept))
     with pytest.raises(RunTakenError):
         slow.ask()  # charged and drawn, and not kept yet
     assert isinstance(Run(ref).answers()[0], Lost)
-    assert not Answers(open_store(ref.root), RUN).keep(0, late[0])
+    assert Answers(open_store(ref.root), RUN).keep(*late[0]) is None
     assert isinstance(Run(ref).answers()[0], Lost)
 
 
@@ -408,6 +413,7 @@ def test_c10_a_checkpoint_of_another_history_is_refused(begun: Begun, beyond: in
     go_on(run)
     spends = run.ledger.spends
     history = "0" * 64 if beyond == 0 else run_module._history(spends[: len(spends) + beyond])
-    Checkpoints(open_store(ref.root), ref.run).save(len(spends) + beyond, run.state, history)
+    digests = (*(kept.digest for kept in run._taken), *["0" * 64] * beyond)
+    Checkpoints(open_store(ref.root), ref.run).save(Checkpoint(run.state, history, digests))
     with pytest.raises(RunError, match="does not fit its account"):
         Run(ref)
