@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from uuid import uuid4
 
 import pandas as pd
@@ -53,7 +53,7 @@ def write(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) -> int:
             written = write_csv(blocks, recipe.no_rows(), file)
         else:
             with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
-                written = write_csv(blocks, recipe.no_rows(), packed)
+                written = write_csv(blocks, recipe.no_rows(), cast("IO[bytes]", packed))
         _settle(file)
         return written
 
