@@ -12,9 +12,9 @@ import click
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsers import CUT_OFF, FAINT, Theme, chromium
+from docs_site import ROOT, build, shared_site
 from playwright.sync_api import Browser, Page
 from pydantic import BaseModel
-from sites import ROOT, build, shared_site
 
 from flows.cli import main
 from flows.exits import MEANINGS

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def selftest() -> None:
-    """Have this installation put to the test. No table of yours is read."""
+    """Have this installation put to the test. No table of yours is read.
+
+    \b
+    Examples:
+      ppsyn selftest privacy
+    """
 
 
 @selftest.command()

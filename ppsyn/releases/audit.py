@@ -175,6 +175,8 @@ def _is_about_quality(key: str) -> bool:
 def _check_file(store: Store, manifest: Manifest, name: str) -> None:
     if name not in manifest.files:
         raise Fault("The manifest does not know this file.")
+    if name not in FILES:
+        raise Fault("No release has a file of this name.")
     if not store.has(name):
         raise Fault("The file is missing.")
     if file_digest(store, name) != manifest.files[name]:

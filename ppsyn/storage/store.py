@@ -191,11 +191,14 @@ class Store:
         return Path(self.url(prefix)).is_dir() if self.place.is_local else bool(self.keys(prefix))
 
     def is_older(self, prefix: str, age: timedelta) -> bool:
-        """Whether nothing below a folder was written for so long."""
+        """Whether nothing below a folder was written for so long; what goes while we look is in use."""
         with self._told("list", prefix):
             if self.place.is_local:
                 top = Path(self.url(prefix))
-                times = [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in (top, *top.rglob("*"))]
+                try:
+                    times = [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in (top, *top.rglob("*"))]
+                except FileNotFoundError:
+                    return False
             else:
                 pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
                 times = [meta["last_modified"] for page in pages for meta in page]

@@ -13,6 +13,7 @@ import pytest
 from benchmark_tables import OTHER, QUICK, toy_settings, write_toys
 from click.testing import CliRunner, Result
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from flows.benchmark import benchmark
 from flows.cli import main
@@ -148,7 +149,8 @@ def test_prefect_is_told_which_runs_there_are_and_not_what_they_found(
     benchmark(toy_settings(data_dir, tmp_path, seeds=(0,)))
     row = pd.read_parquet(tmp_path / "runs.parquet").iloc[0]
     with SyncPrefectClient(prefect_api) as client:
-        (newest, *_) = client.read_flow_runs(limit=1, sort="START_TIME_DESC")
+        own = FlowFilter(name=FlowFilterName(any_=["benchmark"]))
+        (newest, *_) = client.read_flow_runs(flow_filter=own, limit=1, sort="START_TIME_DESC")
         found = newest.model_dump_json() + "".join(
             run.model_dump_json() for run in client.read_task_runs() if run.flow_run_id == newest.id
         )

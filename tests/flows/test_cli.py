@@ -289,7 +289,7 @@ def test_keys_that_the_environment_does_not_hold_are_told(name: str) -> None:
 
 
 def test_a_folder_without_a_release_is_told(tmp_path: Path) -> None:
-    refused(ppsyn("regenerate", tmp_path, "--out", tmp_path / "x"), Exit.MISTAKE, "There is no release in")
+    refused(ppsyn("regenerate", tmp_path, "--out", tmp_path / "x.csv"), Exit.MISTAKE, "There is no release in")
     assert list(tmp_path.iterdir()) == []
     found = ppsyn("audit", tmp_path)
     assert (found.exit_code, list(tmp_path.iterdir())) == (Exit.AUDIT, [])
@@ -514,9 +514,9 @@ def test_a_file_that_is_there_stays_if_the_release_is_damaged(folder: Path, tmp_
 
 
 def test_what_is_not_a_file_is_not_replaced_by_one(release: Published, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    refused(ppsyn("regenerate", release.folder, "--out", tmp_path / "pipe"), Exit.STORE)
-    assert (tmp_path / "pipe").is_fifo()
+    os.mkfifo(tmp_path / "pipe.csv")
+    refused(ppsyn("regenerate", release.folder, "--out", tmp_path / "pipe.csv"), Exit.STORE)
+    assert (tmp_path / "pipe.csv").is_fifo()
 
 
 # A terminal

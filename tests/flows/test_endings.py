@@ -19,6 +19,7 @@ from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.ending import give_up
 from ppsyn.runs.records import private_folder
 from ppsyn.storage import Store, open_store
+from schemas.limits import ARRAYS_BYTES
 from schemas.places import Place
 
 
@@ -253,10 +254,10 @@ def test_a_store_that_fails_in_the_middle_of_an_audit_is_no_finding(
 ) -> None:
     get = Store.get
 
-    def failing(store: Store, key: str) -> bytes:
+    def failing(store: Store, key: str, most: int = ARRAYS_BYTES) -> bytes:
         if key == "ledger.json":
             raise StoreError("Cannot read it: AccessDenied")
-        return get(store, key)
+        return get(store, key, most)
 
     monkeypatch.setattr(Store, "get", failing)
     ended = ppsyn("audit", release.folder)

@@ -60,7 +60,6 @@ def test_columns_of_a_thousand_and_of_a_hundred_thousand_values_are_released_and
     [
         ({"algorithm": {"model_mb": 1.0}}, ["model_mb=1 allows less", "'zip' has 100,000", "fewer bins or values"]),
         ({"workload": {"cliques": [["zip", "income"]]}}, ["got one of 10,000,000,000", "'income' has 100,000 values"]),
-        ({"workload": {"degree": 2, "max_cells": 10**9}}, ["at most 4,194,304 cells", "'city' has 1,000 values"]),
     ],
 )
 def test_what_is_too_large_is_refused_by_name_before_anything_is_spent(

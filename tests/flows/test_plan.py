@@ -122,7 +122,7 @@ def test_what_a_query_leaves_to_its_owner_is_told_before_a_release_begins(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = read_inputs(str(file), tuple(from_a_database(file.parent, "SELECT * FROM v")))
-    prepare(*inputs, is_new=True)
+    prepare(*inputs, resume=None, is_new=True)
     told = capsys.readouterr()
     assert "'v' is a view" in told.err
     assert told.out == ""

@@ -1,6 +1,7 @@
 """Whole releases, in this process, against real servers: every source, every store, and input that is at fault."""
 
 import csv
+import gzip
 import json
 import re
 import sqlite3
@@ -355,14 +356,23 @@ def test_a_value_that_is_refused_names_the_column_and_holds_the_budget(tmp_path:
     assert_held_and_freed(file, failure.run)
 
 
-def test_a_csv_row_with_too_few_fields_names_the_file_and_holds_the_budget(tmp_path: Path, prefect_api: str) -> None:
+def test_a_csv_row_with_too_few_fields_is_refused_where_a_column_refuses(tmp_path: Path, prefect_api: str) -> None:
     file = write_release(tmp_path)
     (tmp_path / "table.csv").write_bytes(broken_rows(table_text(), "30,canary"))
     failure = failed(prefect_api, file)
+    assert isinstance(failure.error, DomainRefusedError)
+    assert failure.error.column == "member"
+    assert failure.state == "Refused"
+    assert "canary" not in failure.message
+    assert_held_and_freed(file, failure.run)
+
+
+def test_a_csv_file_that_is_cut_is_named_and_holds_the_budget(tmp_path: Path, prefect_api: str) -> None:
+    file = write_release(tmp_path)
+    failure = failed(prefect_api, file, change("source", csv_that_cannot_be_read(tmp_path, "")))
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
-    assert f"Expected every row of {tmp_path / 'table.csv'} to have as many fields as the header" in failure.message
-    assert "canary" not in failure.message
+    assert f"Expected {tmp_path / 'bad' / 'a.csv.gz'} to be readable to its end" in failure.message
     assert_held_and_freed(file, failure.run)
 
 
@@ -455,7 +465,7 @@ def test_a_database_that_is_not_there_is_named_before_anything_is_held(
 
 
 def csv_that_cannot_be_read(folder: Path, _: str) -> dict[str, Any]:
-    return files_at("csv", Place(url=str(folder / "bad")), {"a.csv": broken_rows(table_text(), "30,cook")})
+    return files_at("csv", Place(url=str(folder / "bad")), {"a.csv.gz": gzip.compress(table_text().encode())[:-9]})
 
 
 def parquet_that_cannot_be_read(folder: Path, _: str) -> dict[str, Any]:

@@ -106,6 +106,7 @@ def test_c11_prefect_keeps_nothing_of_a_flow(flow: Flow[..., object]) -> None:
         tuple[str, ...],
         BenchmarkSettings,
         int,
+        bool,
     }
     assert get_type_hints(flow.fn)["return"] is str
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 from pathlib import Path
 from uuid import UUID, uuid4, uuid5
@@ -280,7 +280,7 @@ def test_c9_a_chain_that_named_an_entry_of_the_account_would_be_found(
     granted = accounts.Hold.grant
 
     def naming(hold: accounts.Hold, dataset: str) -> object:
-        return granted(hold, f"{dataset} {hold.previous}")
+        return granted(hold, dataset).model_copy(update={"at": hold.at + timedelta(seconds=hold.number)})
 
     monkeypatch.setattr(accounts.Hold, "grant", naming)
     assert folder_beside(tables, OTHERS[0])["ledger.json"] != alone["ledger.json"]

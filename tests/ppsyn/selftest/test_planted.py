@@ -26,9 +26,9 @@ def found(case: str, runs: int, folders: int) -> Finding:
     return finding
 
 
-def forgetful(counter: Counter, account: Account, max_rows: int = 1) -> TableCurator:
+def forgetful(counter: Counter, account: Account, max_rows: int = 1, *, is_watched: bool = False) -> TableCurator:
     """A curator that is not told how many rows of a person count."""
-    return TableCurator(counter, account, 1)
+    return TableCurator(counter, account, 1, is_watched=is_watched)
 
 
 def test_that_max_rows_is_not_passed_on_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
