@@ -51,6 +51,7 @@ def test_cases_of_every_kind_end_as_documented(judge: Judge) -> None:
     assert all(ended.values())  # refusals were met, of every kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "found"),
     [

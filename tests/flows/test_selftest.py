@@ -29,6 +29,7 @@ def test_a_case_is_attacked_and_told_of(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "out" / "selftest.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_fault_is_told_and_exits_with_the_code_of_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "TableCurator", lambda counter, account, _: TableCurator(counter, account, 1))
     done = CliRunner().invoke(main, [*QUICK, "--case", "persons", "--runs", "200", "--json"])

@@ -60,7 +60,14 @@ def test_a_new_run_that_is_asked_for_is_refused_if_it_does_not_fit(stage: Stage)
     assert list(parts(stage)) == [run]
 
 
-@pytest.mark.parametrize("setting", ["privacy.epsilon=3.0", "algorithm.rounds=5", "generation.seed=8"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "privacy.epsilon=3.0",
+        pytest.param("algorithm.rounds=5", marks=pytest.mark.slow),
+        pytest.param("generation.seed=8", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_of_other_inputs_is_left_alone(stage: Stage, setting: str) -> None:
     file = str(stage.write())
     run = failed_in_a_round(stage, file)
@@ -79,6 +86,7 @@ def test_an_abandoned_run_is_left_alone(stage: Stage) -> None:
     assert run_of(other) != run
 
 
+@pytest.mark.slow
 def test_the_oldest_of_several_is_gone_on_with(stage: Stage) -> None:
     file = str(stage.write())
     run = failed_in_a_round(stage, file)
