@@ -190,15 +190,6 @@ FAULTS = (
         "test_c9_not_a_byte_of_a_release_depends_on_what_another_run_asked_and_was_answered_or_that_there_was_one",
     ),
     Fault(
-        "a release tells what its account has left",
-        "C9",
-        "ppsyn/releases/publish.py",
-        "head=hash_of(chain.lines[-1]), cap=part.cap)",
-        "head=hash_of(chain.lines[-1]), cap=account.book.left + part.total)",
-        "What is left tells what other runs have spent, which nobody has paid for in this release.",
-        "test_c9_not_a_byte_of_a_release_depends_on_what_another_run_asked_and_was_answered_or_that_there_was_one",
-    ),
-    Fault(
         "an account forgets what comes after its millionth entry",
         "C9",
         ACCOUNT,
