@@ -2,6 +2,6 @@
 
 from ppsyn.sources.batches import Batch
 from ppsyn.sources.names import needed
-from ppsyn.sources.reading import check_source, check_stable, fingerprint, names_of, read_batches, read_frames
+from ppsyn.sources.reading import check_source, check_stable, names_of, read_batches, read_frames
 
-__all__ = ["Batch", "check_source", "check_stable", "fingerprint", "names_of", "needed", "read_batches", "read_frames"]
+__all__ = ["Batch", "check_source", "check_stable", "names_of", "needed", "read_batches", "read_frames"]

@@ -1,6 +1,5 @@
 """The files of a source: where they are, and their bytes."""
 
-import hashlib
 import zlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from ppsyn.storage import Store, open_store
 from schemas.places import Place
 from schemas.release import CsvSource, ParquetSource
 
-_CHUNK = 2**20
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 UNREADABLE = (StoreError, BaseError, OSError, EOFError, zlib.error)
@@ -90,33 +88,6 @@ def _find(place: Place, endings: tuple[str, ...]) -> list[Fragment]:
 def _is_fragment(key: str, endings: tuple[str, ...]) -> bool:
     path = PurePosixPath(key)
     return path.name.lower().endswith(endings) and not any(part.startswith((".", "_")) for part in path.parts)
-
-
-def hash_fragments(fragments: list[Fragment]) -> str:
-    """SHA-256 over the names and bytes of the files.
-
-    Privacy:
-        The result is private: who guesses the table can confirm the guess by it.
-
-    Raises:
-        SourceError: If a file cannot be read.
-    """
-    total = hashlib.sha256()
-    for fragment in fragments:
-        total.update(f"{len(fragment.key.encode())}:{fragment.key}:{_hash(fragment)}".encode())
-    return total.hexdigest()
-
-
-def _hash(fragment: Fragment) -> str:
-    try:
-        digest = hashlib.sha256()
-        with fragment.opened() as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-        return digest.hexdigest()
-    except UNREADABLE:
-        problem = unreadable(fragment.url)
-    raise SourceError(problem)
 
 
 def unreadable(url: str) -> str:

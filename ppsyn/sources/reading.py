@@ -15,7 +15,7 @@ from ppsyn.sources.batches import Batch, guarded
 from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
 from ppsyn.sources.database import QUERY, check_query, query_frames
 from ppsyn.sources.database import check_stable as query_stable
-from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments, hash_fragments
+from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments
 from ppsyn.sources.names import check_names, needed
 from ppsyn.sources.parquet_files import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
 from ppsyn.sources.writing import in_plain_words
@@ -115,18 +115,6 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
                 frame = in_plain_words(frame, source, schema)  # noqa: PLW2901
             outside = {name: _repeated(fragment.partition[name], len(frame)) for name in names if name not in own}
             yield Batch(fragment.url, frame.assign(**outside)[names] if outside else frame)
-
-
-def fingerprint(source: Source) -> str | None:
-    """SHA-256 over the names and bytes of the files; None for a query, which has none.
-
-    Privacy:
-        The result is private: who guesses the table can confirm the guess by it.
-
-    Raises:
-        SourceError: If a file cannot be read.
-    """
-    return None if isinstance(source, SqlSource) else hash_fragments(find_fragments(source))
 
 
 def _check_fragment(fragment: Fragment, source: _Files, schema: TableSchema, person: PersonUnit | None) -> list[str]:

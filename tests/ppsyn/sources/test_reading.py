@@ -1,5 +1,5 @@
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +25,7 @@ from strategies import columns, days, moments, reals, wholes
 
 from ppsyn.discretize import encode_marked
 from ppsyn.errors import SourceError
-from ppsyn.sources import Batch, check_source, fingerprint, read_batches
+from ppsyn.sources import Batch, check_source, read_batches
 from schemas.columns import ColumnSchema
 from schemas.config import PersonUnit
 from schemas.places import Place
@@ -278,7 +278,6 @@ def test_a_single_file_may_have_any_name(tmp_path: Path, monkeypatch: pytest.Mon
         source = CsvSource(kind="csv", path=Place(url=url))
         check_source(source, SCHEMA, PERSON)
         assert len(rows_of(source)) == len(ROWS)
-        assert fingerprint(source) == fingerprint(CsvSource(kind="csv", path=Place(url=str(tmp_path / "_export.dat"))))
 
 
 def test_a_file_in_memory_is_found_by_its_address() -> None:
@@ -292,7 +291,6 @@ def test_files_are_read_from_a_bucket(make: Make, s3: Place) -> None:
     source, same = make(s3, ROWS), make(memory(), ROWS)
     check_source(source, SCHEMA, PERSON)
     assert rows_of(source) == rows_of(same)
-    assert fingerprint(source) == fingerprint(same)
     (path,) = {Path(batch.fragment).name for batch in read_batches(source, SCHEMA, None)} - {f"b.{source.kind}"}
     single = source.model_copy(update={"path": s3.under(path)})
     assert len(rows_of(single)) == len(ROWS) // 2
@@ -302,28 +300,6 @@ def test_looking_for_a_folder_does_not_make_it(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"at least one \.csv or \.csv\.gz file"):
         check_source(CsvSource(kind="csv", path=Place(url=str(tmp_path / "no"))), SCHEMA, None)
     assert list(tmp_path.iterdir()) == []
-
-
-# Fingerprints, and what is shown
-
-
-@given(st.lists(st.binary(max_size=3), min_size=1, max_size=3), st.lists(st.binary(max_size=3), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
-def test_a_fingerprint_is_that_of_the_names_and_bytes(left: list[bytes], right: list[bytes]) -> None:
-    def print_of(files: Sequence[bytes]) -> str | None:
-        place = memory()
-        put(place, {f"{number}.csv": data for number, data in enumerate(files)})
-        return fingerprint(CsvSource(kind="csv", path=place))
-
-    assert (print_of(left) == print_of(right)) == (left == right)
-
-
-def test_a_file_with_another_name_has_another_fingerprint_and_a_query_none(tmp_path: Path) -> None:
-    one, two = memory(), memory()
-    put(one, {"a.csv": b"x"})
-    put(two, {"b.csv": b"x"})
-    assert fingerprint(CsvSource(kind="csv", path=one)) != fingerprint(CsvSource(kind="csv", path=two))
-    assert fingerprint(sqlite_source(tmp_path, ROWS)) is None
 
 
 def test_a_batch_shows_no_row() -> None:

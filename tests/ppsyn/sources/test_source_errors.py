@@ -21,7 +21,7 @@ from private_tables import (
 
 from ppsyn.errors import PPSynError, SchemaError
 from ppsyn.ingest import encoded_batches
-from ppsyn.sources import check_source, fingerprint, read_batches
+from ppsyn.sources import check_source, read_batches
 from schemas.config import PersonUnit
 from schemas.places import Place
 from schemas.release import CsvSource, ParquetSource, Source, SqlSource
@@ -168,7 +168,7 @@ def test_a_bucket_that_refuses_is_told_by_address(
 ) -> None:
     source = csv_source(s3, ROWS)
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", "wrong")
-    for act in (lambda: check_source(source, SCHEMA, PERSON), lambda: drain(source), lambda: fingerprint(source)):
+    for act in (lambda: check_source(source, SCHEMA, PERSON), lambda: drain(source)):
         told = told_by(act, caplog)
         assert s3.url in told
         assert "wrong" not in told
