@@ -51,6 +51,12 @@ def drain(source: Source) -> None:
         pass
 
 
+@pytest.fixture(autouse=True)
+def compiler_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """What Numba logs of compiling, in whichever test reads such a line first, is about the program and no row."""
+    caplog.set_level(logging.WARNING, "numba")
+
+
 def told_by(act: Callable[[], object], caplog: pytest.LogCaptureFixture) -> str:
     """All that an error, its traceback and the logs tell; it must be one of ours, and stand alone."""
     caplog.set_level(logging.DEBUG)
