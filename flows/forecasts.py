@@ -25,7 +25,11 @@ _FACTORS = (Fraction(1, 100), Fraction(1, 25), Fraction(1, 4), Fraction(1), Frac
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A release as it would be, and at other budgets; and what the account has for it."""
+    """A release as it would be, and at other budgets; and what the account has for it.
+
+    Attributes:
+        doubts: What the owner has to answer for, a sentence each, as a release tells it.
+    """
 
     config: ReleaseConfig
     table: TableSchema
@@ -33,6 +37,7 @@ class Outlook:
     others: tuple[Forecast, ...]
     left: Fraction
     cap: Fraction
+    doubts: tuple[str, ...]
 
     @property
     def _delta(self) -> float | None:
@@ -173,14 +178,14 @@ def outlook(config: ReleaseConfig, table: TableSchema, rows: int | None) -> Outl
     Raises:
         PPSynError: If it could not be done, as `ppsyn release` would raise.
     """
-    check_possible(config, table)
+    doubts = tuple(check_possible(config, table))
     plan = plan_of(new_record(config, table, "new"))
     rows = rows or config.generation.rows or ROWS
     left, cap = balance(config)
     found = forecast(plan, rows)
     budgets = sorted({*_budgets(config, plan.rho), plan.rho})
     others = tuple(found if rho == plan.rho else forecast(at_budget(plan, rho), rows) for rho in budgets)
-    return Outlook(config, table, found, others, left, cap)
+    return Outlook(config, table, found, others, left, cap, doubts)
 
 
 def _budgets(config: ReleaseConfig, rho: Fraction) -> Iterator[Fraction]:

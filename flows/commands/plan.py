@@ -19,7 +19,8 @@ def plan(file: str, settings: tuple[str, ...], rows: int | None, as_json: bool) 
     """Tell what a release as FILE says would do, from public facts alone.
 
     Columns, workload, model, budget, time, and the errors to expect at this epsilon and at others. No
-    row is read, nothing is written or spent. What `ppsyn release` would refuse is refused.
+    row is read, nothing is written or spent. What `ppsyn release` would refuse is refused, and what it would
+    tell of a query goes to standard error.
 
     \b
     Examples:
@@ -30,6 +31,8 @@ def plan(file: str, settings: tuple[str, ...], rows: int | None, as_json: bool) 
     from flows.inputs import read_inputs
 
     found = outlook(*read_inputs(file, settings), rows)
+    for sentence in found.doubts:
+        click.echo(sentence, err=True)
     if as_json:
         print_json(found.as_json())
     else:

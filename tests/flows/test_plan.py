@@ -126,3 +126,15 @@ def test_what_a_query_leaves_to_its_owner_is_told_before_a_release_begins(
     told = capsys.readouterr()
     assert "'v' is a view" in told.err
     assert told.out == ""
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=" ".join)
+def test_a_plan_tells_what_a_query_leaves_to_its_owner_beside_its_answer(file: Path, options: list[str]) -> None:
+    (view,) = from_a_database(file.parent, "SELECT * FROM v")
+    inputs = read_inputs(str(file), (view,))
+    planned = ppsyn("plan", str(file), "--set", view, *options)
+    assert (planned.exit_code, planned.stderr.splitlines()) == (0, check_possible(*inputs))
+    assert "'v' is a view" in planned.stderr
+    assert "is a view" not in planned.stdout
+    (table,) = from_a_database(file.parent, "SELECT * FROM t")
+    assert ppsyn("plan", str(file), "--set", table, *options).stderr == ""
