@@ -7,17 +7,16 @@ if TYPE_CHECKING:
     from ppsyn.api import synthesize
     from ppsyn.errors import PPSynError
     from ppsyn.files import load, save
-    from ppsyn.synthesis import Marginal, Synthesis
+    from ppsyn.synthesis import Synthesis
     from schemas.table import TableSchema
 
-__all__ = ["Marginal", "PPSynError", "Synthesis", "TableSchema", "load", "save", "synthesize"]
+__all__ = ["PPSynError", "Synthesis", "TableSchema", "load", "save", "synthesize"]
 
 _HOMES = {
     "synthesize": "ppsyn.api",
     "PPSynError": "ppsyn.errors",
     "load": "ppsyn.files",
     "save": "ppsyn.files",
-    "Marginal": "ppsyn.synthesis",
     "Synthesis": "ppsyn.synthesis",
     "TableSchema": "schemas.table",
 }

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ppsyn.arrays import Floats, Ints
+from ppsyn.arrays import Ints
+from ppsyn.discretize.axes import cells_of
 from ppsyn.domain import Clique, Domain
 from ppsyn.dp.budget import epsilon_from
 from ppsyn.dp.ledger import Ledger
@@ -31,22 +32,6 @@ if TYPE_CHECKING:
 
 _REFITS = 20
 _REFIT_EFFORT = Effort(iterations=200, tolerance=1e-5)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
-    """Expected counts of a marginal, one axis an attribute, with their error bars.
-
-    Attributes:
-        standard_error: What the added noise makes of each count, as a standard
-            deviation over refits to fresh noise. It does not cover dependencies
-            that were never measured, nor how rows are shared among values that the
-            model takes as one.
-    """
-
-    clique: Clique
-    counts: Floats
-    standard_error: Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,11 +106,30 @@ class Synthesis:
         """The marginals that a synthetic table of so many rows is brought nearer to by swaps."""
         return refined_cliques(self.domain, self.config, rows)
 
-    def marginal(self, attributes: Iterable[str]) -> Marginal:
-        """Expected counts of a marginal with error bars, from the model alone."""
-        clique = self.domain.clique(attributes)
+    def marginal(self, attributes: Iterable[str]) -> pd.DataFrame:
+        """Expected counts of a marginal with error bars, from the model alone.
+
+        Args:
+            attributes: Which, in the order in which the marginal is to have them.
+
+        Returns:
+            A row for each cell, by its values: the levels of the index are the attributes, in the order of the
+            schema's values. A bin of several values is their interval; null is NaN. `count` is the expected count;
+            `standard_error` is what the added noise makes of it, as a standard deviation over refits to fresh
+            noise. It does not cover dependencies that were never measured, nor how rows are shared among values
+            that the model takes as one.
+
+        Raises:
+            ConfigError: If an attribute is unknown or comes twice.
+        """
+        asked = tuple(attributes)
+        clique = self.domain.clique(asked)
+        order = [clique.index(name) for name in asked]
         refits = np.stack([model.project(clique) for model in self._refits])
-        return Marginal(clique, self.model.project(clique), refits.std(axis=0, ddof=1))
+        found = {"count": self.model.project(clique), "standard_error": refits.std(axis=0, ddof=1)}
+        columns = {column.name: column for column in self.schema.columns}
+        cells = cells_of([columns[name] for name in asked])
+        return pd.DataFrame({name: counts.transpose(order).ravel() for name, counts in found.items()}, index=cells)
 
     @cached_property
     def _refits(self) -> tuple[GraphicalModel, ...]:

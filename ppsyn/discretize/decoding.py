@@ -39,7 +39,7 @@ def decode_column(codes: Codes, column: ColumnSchema, rng: np.random.Generator) 
         case DateColumn():
             values = _draw_whole(column.drawable, present, rng).astype("datetime64[D]")
         case DatetimeColumn():
-            values = _in_zone(_draw_whole(column.drawable, present, rng) * column.tick, column.zone)
+            values = moments_at(_draw_whole(column.drawable, present, rng) * column.tick, column.zone)
     decoded = pd.Series(values).astype(pandas_dtype(column.decoded_dtype))
     return decoded.mask(nulls) if column.nullable else decoded
 
@@ -64,6 +64,7 @@ def _draw_reals(intervals: Intervals, codes: Codes, rng: np.random.Generator) ->
     return np.clip(starts * (1 - shares) + ends * shares, starts, ends)
 
 
-def _in_zone(microseconds: Ints, zone: ZoneInfo | None) -> pd.DatetimeIndex:
+def moments_at(microseconds: Ints, zone: ZoneInfo | None) -> pd.DatetimeIndex:
+    """The moments so many microseconds after the start of 1970 in UTC, on the clock of a zone if there is one."""
     moments = pd.DatetimeIndex(microseconds.astype("datetime64[us]"))
     return moments if zone is None else moments.tz_localize("UTC").tz_convert(zone)

@@ -123,16 +123,26 @@ def holds(array: np.ndarray, counts: np.ndarray) -> bool:
 def test_a_marginal_has_error_bars_that_cover_the_truth(result: ppsyn.Synthesis) -> None:
     marginal = result.marginal(["b"])
     frame = private_frame()
-    truth = np.array([(frame["b"] == value).sum() for value in ("x", "y", "z", CANARY_TEXT)])
-    assert marginal.clique == ("b",)
-    assert (marginal.standard_error > 0).all()
-    assert (np.abs(marginal.counts - truth) < 6 * marginal.standard_error + 1).all()
+    truth = frame["b"].replace(CANARY_TEXT, "rest").value_counts()[["x", "y", "z", "rest"]]
+    assert (marginal.index.name, marginal.index.tolist()) == ("b", ["x", "y", "z", "rest"])
+    assert (marginal["standard_error"] > 0).all()
+    assert (np.abs(marginal["count"] - truth) < 6 * marginal["standard_error"] + 1).all()
+
+
+def test_a_marginal_keeps_the_order_it_was_asked_in(result: ppsyn.Synthesis) -> None:
+    one, other = result.marginal(["b", "a"]), result.marginal(["a", "b"])
+    assert (list(one.index.names), list(other.index.names)) == (["b", "a"], ["a", "b"])
+    assert one.index.is_unique
+    pd.testing.assert_frame_equal(one.reorder_levels(["a", "b"]).loc[other.index], other)
+    assert one["count"].unstack("a").index.tolist() == ["x", "y", "z", "rest"]
+    assert one.loc[("x", 7), "count"] == pytest.approx(15_800, rel=0.1)  # half of the rows, as they were made
+    assert one.loc[("x", 7), "count"] == result.model.project(("a", "b"))[7, 0]
 
 
 def test_error_bars_shrink_with_more_budget() -> None:
     frame = private_frame()
     small, large = (
-        ppsyn.synthesize(frame, SCHEMA, rho=rho, rounds=4, progress=False).marginal(["b"]).standard_error.mean()
+        ppsyn.synthesize(frame, SCHEMA, rho=rho, rounds=4, progress=False).marginal(["b"])["standard_error"].mean()
         for rho in (0.001, 0.1)
     )
     assert small > 3 * large
@@ -141,6 +151,8 @@ def test_error_bars_shrink_with_more_budget() -> None:
 def test_a_marginal_of_an_unknown_attribute_is_a_clear_error(result: ppsyn.Synthesis) -> None:
     with pytest.raises(ConfigError, match="'zip'"):
         result.marginal(["zip"])
+    with pytest.raises(ConfigError, match="distinct"):
+        result.marginal(["a", "a"])
 
 
 def test_mbi_users_get_a_field_and_measurements_and_can_come_back(result: ppsyn.Synthesis) -> None:
@@ -182,12 +194,12 @@ def test_it_is_in_the_rows_however_many_there_are(ring: ppsyn.Synthesis) -> None
 def test_it_has_error_bars_and_comes_back_from_files(ring: ppsyn.Synthesis, tmp_path: Path) -> None:
     pair = next(iter(ring.model.loose))
     marginal = ring.marginal(pair)
-    assert marginal.counts.sum() == pytest.approx(ring.model.total)
-    assert (marginal.standard_error > 0).any()
+    assert marginal["count"].sum() == pytest.approx(ring.model.total)
+    assert (marginal["standard_error"] > 0).any()
     ppsyn.save(ring, tmp_path / "ring")
     again = ppsyn.load(tmp_path / "ring")
     pd.testing.assert_frame_equal(again.generate(), ring.table)
-    np.testing.assert_array_equal(again.marginal(pair).counts, marginal.counts)
+    pd.testing.assert_frame_equal(again.marginal(pair), marginal)
 
 
 def test_mbi_gets_the_tree_and_all_that_was_measured(ring: ppsyn.Synthesis) -> None:

@@ -80,6 +80,6 @@ def published(synthesis: Synthesis, folder: Path) -> dict[str, bytes]:
         "files": b"".join(path.read_bytes() for path in sorted(folder.iterdir())),
         "rows": synthesis.table.to_csv().encode(),
         "dtypes": repr(synthesis.table.dtypes).encode(),
-        "bars": bars.counts.tobytes() + bars.standard_error.tobytes(),
+        "bars": bars.to_csv().encode(),
         "ledger": repr(synthesis.ledger).encode(),
     }
