@@ -1,19 +1,29 @@
 """What will become of a private table's values, told to a person at a terminal."""
 
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 from rich.console import Console
 from rich.table import Table
 
 from ppsyn.discretize.encoding import Fate, fate_of
 from ppsyn.discretize.reading import Fit
-from ppsyn.fates import Fates
+from ppsyn.fates import Fates, lost_columns
 from schemas.columns import ColumnSchema
+from schemas.release import Source
+from schemas.table import TableSchema
 
 WARNING = (
     "These numbers are private: they are exact, and no noise covers them. Do not save, send or publish them, "
     "and do not change the schema because of them in a way that would tell others what they are."
 )
+
+_LOST = (
+    "Most values of {} do not fit the schema and would be lost, by the first rows of the table. Nothing is spent yet: "
+    "to stop, press Ctrl-C. `ppsyn schema check` tells what becomes of the values."
+)
+_LOST_IS_PRIVATE = "This is private: it is exact, and no noise covers it. Do not save, send or publish it."
 
 _CLASSES = {
     Fit.INSIDE: "in the domain",
@@ -28,6 +38,23 @@ _FATES = {
     Fate.FIRST: "put into the first bin",
     Fate.REFUSED: "REFUSED: the release stops",
 }
+
+
+def warn(source: Source, schema: TableSchema) -> None:
+    """Name, where standard error is a terminal, the columns of which a release would lose most values.
+
+    Elsewhere nothing is read. Nothing else depends on what is found, nor on whether it could be looked for: what
+    stops a release, the release itself tells.
+    """
+    if not sys.stderr.isatty():
+        return
+    lost: list[str] = []
+    with suppress(Exception):
+        lost = lost_columns(source, schema)
+    if lost:
+        console = Console(stderr=True)
+        for line in (_LOST.format(", ".join(map(repr, lost))), _LOST_IS_PRIVATE):
+            console.print(line, style="bold", markup=False, highlight=False)
 
 
 def show(fates: Fates, console: Console) -> None:

@@ -72,20 +72,24 @@ def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -
     raise ConfigError(problem)
 
 
-def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> None:
+def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> bool:
     """Import what a release needs; and see, before Prefect is told, whether a new one can be done at all.
+
+    Returns:
+        Whether a new one is to begin.
 
     Raises:
         PPSynError: If it cannot: the settings, the names of the columns, or what is left in the account.
     """
     with _without_collecting():
         import_module("flows.release")
-        if resume is None:
-            records = import_module("ppsyn.runs.records")
-            if is_new or next(records.unfinished(config, table), None) is None:
-                for sentence in records.check_possible(config, table):
-                    click.echo(sentence, err=True)
+        records = import_module("ppsyn.runs.records")
+        begins = resume is None and (is_new or next(records.unfinished(config, table), None) is None)
+        if begins:
+            for sentence in records.check_possible(config, table):
+                click.echo(sentence, err=True)
         import_module("great_expectations")
+    return begins
 
 
 @contextmanager

@@ -39,6 +39,9 @@ def release(
     as the release takes. A run of the same inputs that did not end, and that no process works on, is gone
     on with instead of paying for another.
 
+    On a terminal, columns of which most values would be lost are named before anything is spent. That is
+    private: nothing but the terminal is told, and nothing else depends on it.
+
     \b
     Examples:
       ppsyn release adult.yaml
@@ -48,8 +51,15 @@ def release(
     """
     from flows.inputs import prepare, read_inputs
 
-    inputs = read_inputs(file, settings)
-    with _opened(log) as lines, prefect_api(meanwhile=lambda: prepare(*inputs, resume=resume, is_new=new)):
+    config, table = read_inputs(file, settings)
+
+    def begin() -> None:
+        if prepare(config, table, resume=resume, is_new=new):
+            from flows.fates import warn
+
+            warn(config.source, table)
+
+    with _opened(log) as lines, prefect_api(meanwhile=begin):
         from prefect.exceptions import TerminationSignal
 
         from flows.display import Display, has_begun, summary

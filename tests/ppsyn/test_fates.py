@@ -14,7 +14,7 @@ from ppsyn.discretize import REFUSED, encode_marked
 from ppsyn.discretize.encoding import Fate, fate_of, place_column
 from ppsyn.discretize.reading import Fit
 from ppsyn.errors import SchemaError
-from ppsyn.fates import count_fates
+from ppsyn.fates import count_fates, lost_columns
 from schemas.columns import CategoricalColumn, IntegerColumn
 from schemas.config import PersonUnit
 from schemas.places import Place
@@ -112,3 +112,48 @@ def test_counts_do_not_show_in_a_repr(tmp_path: Path) -> None:
     fates = count_fates(csv_source(Place(url=str(tmp_path)), ROWS), PEOPLE, None)
     assert repr(fates) == "Fates()"
     assert np.sum([sum(counts.values()) for counts in fates.fits.values()]) == 10
+
+
+VISITS = TableSchema.model_validate(
+    {
+        "name": "visits",
+        "columns": [
+            {"name": "cost", "kind": "real", "lower": 0, "upper": 1000, "bins": 10, "nullable": True},
+            {"name": "weight", "kind": "real", "lower": 0, "upper": 200, "bins": 10},
+            {"name": "day", "kind": "date", "lower": "2020-01-01", "upper": "2020-12-31", "unit": "month"},
+            {"name": "city", "kind": "categorical", "values": ["Rom", "Wien"], "other": "other"},
+            {"name": "rooms", "kind": "integer", "lower": 0, "upper": 9, "nullable": True},
+        ],
+    }
+)
+
+
+def visits(folder: Path, lines: list[str], **said: object) -> CsvSource:
+    (folder / "visits.csv").write_text("\n".join(["cost;weight;day;city;rooms", *lines, ""]), encoding="utf-8")
+    path = Place(url=str(folder / "visits.csv"))
+    return CsvSource.model_validate({"kind": "csv", "path": path, "delimiter": ";", "batch_rows": 4, **said})
+
+
+EUROPEAN = ["1,5;70,5;31.12.2020;Rom;3", "20,25;8,5;01.02.2020;Wien;", "3,5;9,5;03.04.2020;Rom;"]
+
+
+def test_columns_written_in_another_way_than_was_said_are_lost_until_it_is_said(tmp_path: Path) -> None:
+    assert lost_columns(visits(tmp_path, EUROPEAN * 5), VISITS) == ["cost", "weight", "day"]
+    assert lost_columns(visits(tmp_path, EUROPEAN * 5, decimal=",", dates="%d.%m.%Y"), VISITS) == []
+
+
+@pytest.mark.parametrize(("bad", "lost"), [(5, []), (6, ["cost"])], ids=["half", "most"])
+def test_a_column_is_lost_if_most_of_its_values_are_over_all_batches(tmp_path: Path, bad: int, lost: list[str]) -> None:
+    lines = ["1.5;70.5;2020-12-31;Rom;3"] * (10 - bad) + ["1,5;70.5;2020-12-31;Rom;3"] * bad
+    assert lost_columns(visits(tmp_path, lines), VISITS) == lost
+
+
+def test_the_first_rows_alone_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = ["1.5;70.5;2020-12-31;Rom;3"] * 4, ["x;70.5;2020-12-31;Rom;3"] * 40
+    monkeypatch.setattr("ppsyn.fates._FIRST_ROWS", 3)
+    assert lost_columns(visits(tmp_path, good + bad), VISITS) == []
+    assert lost_columns(visits(tmp_path, bad + good), VISITS) == ["cost"]
+
+
+def test_a_table_without_rows_has_lost_nothing(tmp_path: Path) -> None:
+    assert lost_columns(visits(tmp_path, []), VISITS) == []
