@@ -330,13 +330,12 @@ def test_a_refused_value_is_not_told(server: PrefectServer, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_line_that_cannot_be_parsed_is_not_told(server: PrefectServer, tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_read_is_not_told(server: PrefectServer, tmp_path: Path) -> None:
     _, private = prepare(tmp_path, "malformed", **CSV)
     broken = f"{private.sex},{private.city},{private.age},{private.note}\n"
     (tmp_path / "table.csv").write_text(small_csv(private) + broken, encoding="utf-8")
     scene = ended(tmp_path, server, private)
-    assert scene.code == 2
-    assert "as many fields as the header" in scene.stderr
+    assert scene.code == 0  # one bad row: its values go where the schema sends bad values
     assert scene.leaks() + scene.private_leaks() == []
 
 
@@ -364,7 +363,7 @@ def test_a_private_store_that_fails_tells_no_private_value(server: PrefectServer
     (tmp_path / "table.csv").write_text(small_csv(private), encoding="utf-8")
     scene = ended(tmp_path, server, private, [*LAUNCHER, "store", '""'])
     assert scene.code == 6
-    assert f"Cannot write {tmp_path / 'private'}" in scene.stderr
+    assert scene.stderr.rstrip().endswith("/private: Not a directory.")  # and no object in it
     assert scene.leaks() == []
 
 
