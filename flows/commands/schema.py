@@ -43,6 +43,7 @@ def schema() -> None:
 def draft(table: str, out: str | None, force: bool, sample: str | None, **place: Any) -> None:
     """Draft a schema of TABLE from the names and types of its columns. No row of it is read.
 
+    Of a query they are those that its database declares, with the values of enumerated types.
     What a person has to say from public knowledge is marked !fill; a schema is refused while a mark is left.
     With --public, values of SAMPLE fill it: kinds, bounds, bins, categories, nulls. SAMPLE must be public.
 

@@ -29,6 +29,8 @@ _MOST_VALUES = 100
 """More different texts are an id or free text."""
 _PADDED = re.compile(r"\s*[-+]?0[0-9]")
 """Digits that are no number: a code whose noughts matter."""
+_TOLD = ("timezone", "values")
+"""What a type may say, and a sample does not know better."""
 _TRUTHS = frozenset({"true", "false"})
 
 _Proposal: TypeAlias = Callable[[Raw], Fields | None]
@@ -50,8 +52,8 @@ def propose(drafted: Drafted, raw: Raw) -> Drafted:
     found = next((fields for name in kinds if (fields := _PROPOSALS[name](present)) is not None), None)
     if found is None and kinds[-1] == "categorical":
         return Drafted(drafted.name, None, f"more than {_MOST_VALUES} different texts: an id, or free text?")
-    zone = {name: value for name, value in drafted.fields.items() if name == "timezone"}
-    fields = {"kind": kind, "nullable": bool(is_null.any()), **(found or {}), **zone}
+    told = {name: value for name, value in drafted.fields.items() if name in _TOLD and not isinstance(value, Unfilled)}
+    fields = {"kind": kind, "nullable": bool(is_null.any()), **(found or {}), **told}
     try:
         _COLUMN.validate_python({"name": drafted.name, **fields})
     except ValidationError:

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,6 +12,7 @@ from zoneinfo import available_timezones
 import pyarrow as pa
 from pyarrow import types
 
+from ppsyn.sources.declared import VALUES
 from schemas.columns import KINDS
 from schemas.files import Unfilled
 
@@ -76,4 +78,10 @@ def draft_column(field: pa.Field) -> Drafted:
         return Drafted(field.name, None, f"of the type {field.type}, which no kind of column can hold")
     zone = getattr(field.type, "tz", None)
     zoned = {"timezone": zone} if zone in available_timezones() else {}
-    return Drafted(field.name, {"kind": kind, "nullable": nullable, **_FIELDS[kind], **zoned})
+    return Drafted(field.name, {"kind": kind, "nullable": nullable, **_FIELDS[kind], **zoned, **_listed(field)})
+
+
+def _listed(field: pa.Field) -> Fields:
+    """The values of an enumerated type, if it is one."""
+    told = (field.metadata or {}).get(VALUES)
+    return {} if told is None else {"values": json.loads(told)}

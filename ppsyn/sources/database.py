@@ -1,16 +1,20 @@
 """The rows of a query, as the database's own objects; its password stays in the environment."""
+# pyarrow has no types of its own.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownParameterType=false
 
 import os
 import re
 import sqlite3
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 import pandas as pd
 import psycopg
+import pyarrow as pa
 import sqlalchemy
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -18,6 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from ppsyn.errors import SourceError
 from ppsyn.sources.batches import guarded
+from ppsyn.sources.declared import declared
 from ppsyn.sources.lenient import read_any_moment
 from ppsyn.sources.stability import judge
 from schemas.config import PersonUnit
@@ -25,6 +30,8 @@ from schemas.release import SqlSource
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPICursor
+
+T = TypeVar("T")
 
 QUERY = "the query"
 """What stands for a fragment's name."""
@@ -50,12 +57,27 @@ def check_query(source: SqlSource) -> list[str]:
     Raises:
         SourceError: If a variable is missing, nobody answers, or the database does not understand the query.
     """
+    return _asked(source, lambda connection: _names(connection, source))
+
+
+def query_columns(source: SqlSource) -> pa.Schema:
+    """The names of the query's columns, with the types that the database declares for them; no row is read.
+
+    Raises:
+        SourceError: As `check_query`.
+    """
+    check_query(source)
+    return _asked(source, lambda connection: declared(connection, _nested(source)))
+
+
+def _asked(source: SqlSource, ask: Callable[[Connection], T]) -> T:
+    """What the database says about the query."""
     for name in source.variables:
         if name not in os.environ:
             raise SourceError(f"Expected the environment to hold {name}, for the url of the source.")
     try:
         with _connected(source) as connection:
-            return _names(connection, source)
+            return ask(connection)
     except _BROKEN as error:
         problem = _told(error, source)
     raise SourceError(problem)

@@ -35,7 +35,7 @@ def parquet_types(fragment: Fragment) -> pa.Schema:
     Raises:
         SourceError: If it is not a Parquet file.
     """
-    return _footer(fragment).remove_metadata()
+    return pa.schema([field.remove_metadata() for field in _footer(fragment)])
 
 
 def check_ids(fragment: Fragment, person_column: str) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ppsyn.errors import SourceError
 from ppsyn.sources.batches import Batch, guarded
 from ppsyn.sources.csv_files import check_delimiter, csv_frames, csv_names, csv_rule
-from ppsyn.sources.database import QUERY, check_query, query_frames
+from ppsyn.sources.database import QUERY, check_query, query_columns, query_frames
 from ppsyn.sources.database import check_stable as query_stable
 from ppsyn.sources.fragments import UNREADABLE, Fragment, find_fragments
 from ppsyn.sources.names import check_names, needed
@@ -63,7 +63,7 @@ def columns_of(source: Source) -> pa.Schema:
         SourceError: If the table is not there, or its first line is no header.
     """
     if isinstance(source, SqlSource):
-        return _untyped(check_query(source))
+        return query_columns(source)
     first = find_fragments(source)[0]
     if isinstance(source, CsvSource):
         check_delimiter(source)

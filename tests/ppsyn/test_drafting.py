@@ -1,6 +1,8 @@
 """Drafts of schemas: from names and types alone, and from a sample that is public."""
 
 import io
+import sqlite3
+from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from ppsyn.drafting import draft_schema
 from ppsyn.errors import ConfigError, SourceError
 from schemas.files import SchemaFileError, parse_yaml
 from schemas.places import Place
-from schemas.release import CsvSource, ParquetSource
+from schemas.release import CsvSource, ParquetSource, SqlSource
 from schemas.table import TableSchema
 
 
@@ -120,6 +122,33 @@ def test_a_query_is_drafted_by_its_names(tmp_path: Path) -> None:
     text = draft_schema(source)
     assert [column["name"] for column in parse_yaml(text)["columns"]] == ["age", "job.title", "who"]
     assert CANARY not in text
+
+
+def test_a_query_of_sqlite_is_drafted_by_declared_types_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE t (age INTEGER, size bigint, fee DECIMAL(8, 2), visits NUMERIC(8), weight DOUBLE PRECISION, "
+            "job VARCHAR(20), member BOOLEAN, joined DATE, seen DATETIME, more, raw BLOB);"
+            f"INSERT INTO t VALUES (1, 2, 3, 4, 5, '{CANARY}', 1, '2020-01-01', '2020-01-01', '{CANARY}', x'00');"
+            "CREATE VIEW v AS SELECT * FROM t;"
+        )
+    before = path.read_bytes()
+    query = "WITH x AS (SELECT * FROM v WHERE age > 0) SELECT abs(-9223372036854775807 - age) AS fails, x.* FROM x;"
+    text = draft_schema(SqlSource(kind="sql", url=f"sqlite:///{path}", query=query))
+    assert {column["name"]: str(column["kind"]) for column in parse_yaml(text)["columns"]} == {
+        "fails": "!fill", "age": "integer", "size": "integer", "fee": "real", "visits": "integer", "weight": "real",
+        "job": "categorical", "member": "boolean", "joined": "date", "seen": "datetime", "more": "!fill",
+        "raw": "!fill",
+    }  # fmt: skip
+    assert CANARY not in text
+    assert (path.read_bytes(), sorted(tmp_path.iterdir())) == (before, [path])
+
+
+def test_a_field_that_says_more_than_its_type_is_not_listened_to(tmp_path: Path) -> None:
+    field = pa.field("a", pa.string(), metadata={"values": f'["{CANARY}"'})
+    source = parquet_at(tmp_path / "t.parquet", pa.table({"a": ["x"]}, schema=pa.schema([field])))
+    assert CANARY not in draft_schema(source)
 
 
 SAMPLE = """age,price,flag,day,seen,zip,job,note,empty,far

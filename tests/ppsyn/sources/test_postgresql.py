@@ -1,4 +1,5 @@
 import traceback
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -6,10 +7,13 @@ from private_tables import CANARY, SCHEMA
 from sqlalchemy.engine import make_url
 
 from ppsyn.discretize import encode_marked
+from ppsyn.drafting import draft_schema
 from ppsyn.errors import SourceError
 from ppsyn.sources import check_source, read_batches
 from schemas.config import PersonUnit
-from schemas.release import SqlSource
+from schemas.files import parse_yaml
+from schemas.places import Place
+from schemas.release import CsvSource, SqlSource
 from schemas.table import TableSchema
 
 PERSON = PersonUnit(column="who", max_rows=1)
@@ -79,6 +83,35 @@ def test_rows_come_as_the_databases_objects(url: str, postgres: str) -> None:
     assert [codes["d"].tolist() for codes in found] == [[2, 9], [9, 9]]
     assert [codes["m"].tolist() for codes in found] == [[2, 9], [9, 9]]
     assert [codes["b"].tolist() for codes in found] == [[1, 0], [2, 1]]
+
+
+def test_a_draft_has_the_types_that_are_declared_and_the_values_of_enumerated_ones(url: str, postgres: str) -> None:
+    fill(
+        postgres,
+        "CREATE TYPE triage AS ENUM ('red', 'yellow', 'green', 'other')",
+        "CREATE DOMAIN adult AS smallint CHECK (VALUE >= 18)",
+        "CREATE TABLE t (age adult, fee numeric(8, 2), visits numeric(8), weight real, job varchar(20), code char(2), "
+        "member boolean, joined date, seen timestamptz, level triage, note json)",
+        f"INSERT INTO t (age, job) VALUES (20, '{CANARY}')",
+    )
+    text = draft_schema(source_of(url, "WITH x AS (SELECT t.*, 1 / (age - 20) AS fails FROM t) SELECT * FROM x"))
+    columns = {column["name"]: column for column in parse_yaml(text)["columns"]}
+    assert {name: str(column["kind"]) for name, column in columns.items()} == {
+        "age": "integer", "fee": "real", "visits": "integer", "weight": "real", "job": "categorical",
+        "code": "categorical", "member": "boolean", "joined": "date", "seen": "datetime", "level": "categorical",
+        "note": "!fill", "fails": "integer",
+    }  # fmt: skip
+    assert columns["level"]["values"] == ["red", "yellow", "green", "other"]
+    assert str(columns["job"]["values"]) == "!fill"
+    assert CANARY not in text
+
+
+def test_a_public_sample_fills_what_the_types_leave_open(url: str, postgres: str, tmp_path: Path) -> None:
+    fill(postgres, "CREATE TYPE triage AS ENUM ('red', 'yellow')", "CREATE TABLE t (age int, level triage)")
+    (tmp_path / "public.csv").write_text("age,level\n3,red\n9,red\n", encoding="utf-8")
+    sample = CsvSource(kind="csv", path=Place(url=str(tmp_path / "public.csv")))
+    age, level = parse_yaml(draft_schema(source_of(url, "SELECT * FROM t"), sample))["columns"]
+    assert (age["lower"], age["upper"], level["values"]) == (3, 9, ["red", "yellow"])
 
 
 PEOPLE = ('CREATE TABLE t (age integer, "job.title" text, who bigint)',)
