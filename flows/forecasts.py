@@ -10,7 +10,6 @@ from rich.table import Table
 
 from ppsyn.dp.budget import epsilon_from, rho_from
 from ppsyn.forecast import Forecast, at_budget, forecast
-from ppsyn.progress import duration
 from ppsyn.runs.records import balance, check_possible, new_record, plan_of
 from schemas.release import ReleaseConfig
 from schemas.table import TableSchema
@@ -59,7 +58,13 @@ class Outlook:
             "delta": self._delta,
             "account": {"left": float(self.left), "cap": float(self.cap)},
             "columns": [
-                {"name": one.name, "values": one.values, "groups": one.groups, "sigma": one.sigma, "error": one.error}
+                {
+                    "name": one.name,
+                    "values": one.values,
+                    "groups": one.groups,
+                    "sigma": one.sigma,
+                    "noise_share": one.noise_share,
+                }
                 for one in found.singles
             ],
             "workload": {"marginals": len(plan.workload), "largest_cells": max(map(plan.domain.size, plan.workload))},
@@ -78,13 +83,12 @@ class Outlook:
                 "sigma": rounds.sigma,
                 "candidates": rounds.candidates,
             },
-            "seconds": list(found.seconds),
-            "expected": [
+            "budgets": [
                 {
                     "rho": float(one.plan.rho),
                     "epsilon": self._epsilon(one.plan.rho),
-                    "one_way_error": one.one_way_error,
-                    "workload_error": one.workload_error,
+                    "noise_share": one.noise_share,
+                    "rounds": one.rounds and {"planned": one.rounds.planned, "sigma": one.rounds.sigma},
                 }
                 for one in self.others
             ],
@@ -92,7 +96,7 @@ class Outlook:
 
     def print(self) -> None:
         """For a person."""
-        console, plan = Console(), self.forecast.plan
+        console = Console()
         for line in self._opening():
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         console.print()
@@ -101,10 +105,9 @@ class Outlook:
         for line in self._course():
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         console.print()
-        console.print(self._expected())
-        if plan.config.mechanism == "ppsyn":
-            told = "Errors are shares of rows in wrong cells: rough guides, for the rows assumed (docs/plan.md)."
-            console.print(told, markup=False, highlight=False, soft_wrap=True)
+        console.print(self._budgets())
+        told = "Shares are of the rows assumed: what noise alone moves to wrong groups (docs/plan.md)."
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
 
     def _opening(self) -> Iterator[str]:
         plan = self.forecast.plan
@@ -122,11 +125,13 @@ class Outlook:
     def _columns(self) -> Table:
         kinds = {column.name: column.kind for column in self.table.columns}
         table = Table(box=None, pad_edge=False)
-        for name in ("column", "kind", "values", "measured in", "noise (sd)", "error"):
+        for name in ("column", "kind", "values", "measured in", "noise (sd)", "of rows"):
             table.add_column(name, justify="left" if name in ("column", "kind") else "right")
         for one in self.forecast.singles:
             groups = "values" if one.groups == one.values else f"{one.groups} groups"
-            table.add_row(one.name, kinds[one.name], str(one.values), groups, f"{one.sigma:.1f}", f"{one.error:.2%}")
+            table.add_row(
+                one.name, kinds[one.name], str(one.values), groups, f"{one.sigma:.1f}", f"{one.noise_share:.2%}"
+            )
         return table
 
     def _course(self) -> Iterator[str]:
@@ -150,23 +155,21 @@ class Outlook:
                 f"budget    {share:.1%} for {rounds.planned} rounds or fewer, {select:.0%} of it to select among "
                 f"{rounds.candidates} marginals; noise {rounds.sigma:.1f} or less"
             )
-        least, most = (duration(seconds) for seconds in found.seconds)
-        yield f"time      {least} to {most} for the rounds, within a factor of three"
 
-    def _expected(self) -> Table:
+    def _budgets(self) -> Table:
         table = Table(box=None, pad_edge=False)
         name = "rho" if self._delta is None else "epsilon"
-        for heading in (name, "one-way error", "workload error", "account"):
+        for heading in (name, "noise, of rows", "rounds", "noise of a round (sd)", "account"):
             table.add_column(heading, justify="right")
         for one in self.others:
-            epsilon, error = self._epsilon(one.plan.rho), one.workload_error
+            epsilon, rounds = self._epsilon(one.plan.rho), one.rounds
             asked = f"{float(one.plan.rho):.4g}" if epsilon is None else f"{epsilon:.4g}"
             has = one.plan.rho <= self.left
-            guess = "not known" if error is None else f"{error:.1%}"
             table.add_row(
                 asked + (" *" if one.plan.rho == self.forecast.plan.rho else "  "),
-                f"{one.one_way_error:.2%}",
-                guess,
+                f"{one.noise_share:.2%}",
+                "none" if rounds is None else str(rounds.planned),
+                "" if rounds is None else f"{rounds.sigma:.1f}",
                 "enough" if has else "too little",
             )
         return table
@@ -183,12 +186,12 @@ def outlook(config: ReleaseConfig, table: TableSchema, rows: int | None) -> Outl
     rows = rows or config.generation.rows or ROWS
     left, cap = balance(config)
     found = forecast(plan, rows)
-    budgets = sorted({*_budgets(config, plan.rho), plan.rho})
+    budgets = sorted({*_other_budgets(config, plan.rho), plan.rho})
     others = tuple(found if rho == plan.rho else forecast(at_budget(plan, rho), rows) for rho in budgets)
     return Outlook(config, table, found, others, left, cap, doubts)
 
 
-def _budgets(config: ReleaseConfig, rho: Fraction) -> Iterator[Fraction]:
+def _other_budgets(config: ReleaseConfig, rho: Fraction) -> Iterator[Fraction]:
     delta = config.privacy.delta
     if delta is None:
         yield from (rho * factor for factor in _FACTORS)

@@ -13,24 +13,12 @@ from statistics import fmean
 import numpy as np
 
 from ppsyn.arrays import Ints
-from ppsyn.domain import Clique
 from ppsyn.model.tree import interaction_graph
 from ppsyn.partition.cells import Partition
 from ppsyn.partition.sequence import NOISE_L1
 from ppsyn.requests import Measured, MeasureRequest, noise_scale
 from ppsyn.state import Plan, State
 from ppsyn.synthesizer import absorb, method_of, next_request, start
-
-GUIDED = "ppsyn"
-"""The mechanism that `workload_error` was measured for."""
-
-_GUIDE = 0.16
-"""Of 18 mean errors on three public tables, none was more than 1.35 times off (docs/plan.md)."""
-
-_SECONDS_A_ROUND, _SECONDS_A_MB, _SECONDS_A_MEGACELL = 0.036, 0.06, 0.17
-"""What a round takes for itself, for each MB of the model, and for each million cells it looks at (docs/plan.md)."""
-_FEWEST_ROUNDS = 0.15
-"""Annealing left at least this share of the planned rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +47,6 @@ class Rounds:
         measure_rho: What one spends to measure.
         sigma: The standard deviation of the noise on a count.
         candidates: Marginals that a round may choose from, before those that the model has no room for are left out.
-        cells: Cells that a round looks at.
     """
 
     rho: Fraction
@@ -68,7 +55,6 @@ class Rounds:
     measure_rho: Fraction
     sigma: float
     candidates: int
-    cells: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +64,14 @@ class Single:
     Attributes:
         groups: Of its values, as they are measured if rows are spread evenly.
         sigma: The standard deviation of the noise on the count of a group, of all such measurements together.
-        error: The share of rows that this noise puts into wrong groups.
+        noise_share: The share of the assumed rows that this noise moves to other groups, on average.
     """
 
     name: str
     values: int
     groups: int
     sigma: float
-    error: float
+    noise_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +81,6 @@ class Forecast:
     Attributes:
         rows: As they are assumed.
         smallest_mb: The model of single attributes.
-        one_way_error: The mean over attributes.
-        workload_error: The mean over the workload; None where nothing was measured to tell it by.
-        seconds: The least and the most that rounds may take, roughly.
     """
 
     plan: Plan
@@ -108,27 +91,9 @@ class Forecast:
     smallest_mb: float
 
     @property
-    def one_way_error(self) -> float:
+    def noise_share(self) -> float:
         """The mean over attributes that are measured."""
-        return fmean(single.error for single in self.singles)
-
-    @property
-    def workload_error(self) -> float | None:
-        """The mean over the workload, as a total variation distance; None where nothing was measured to tell it by."""
-        if self.rounds is None or self.plan.config.mechanism != GUIDED:
-            return None
-        breadth = fmean(math.sqrt(self.plan.domain.size(clique)) for clique in self.plan.workload)
-        return min(1.0, _GUIDE * math.sqrt(self.rounds.sigma * breadth / self.rows))
-
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """The least and the most that the rounds take, roughly."""
-        if self.rounds is None:
-            return 0.0, 1.0
-        config, effort = self.plan.config, self.plan.config.iterations / 100
-        look = _SECONDS_A_ROUND + _SECONDS_A_MEGACELL * self.rounds.cells / 1e6
-        least = _FEWEST_ROUNDS * self.rounds.planned * (look + _SECONDS_A_MB * self.smallest_mb * effort)
-        return least, self.rounds.planned * (look + _SECONDS_A_MB * config.model_mb * effort)
+        return fmean(single.noise_share for single in self.singles)
 
 
 def forecast(plan: Plan, rows: int) -> Forecast:
@@ -184,12 +149,7 @@ def _rounds(state: State) -> Rounds | None:
         rho - select_rho,
         noise_scale(rho - select_rho, plan.sensitivity),
         len(candidates),
-        max(_cells(plan, turn) for turn in plan.turns),
     )
-
-
-def _cells(plan: Plan, cliques: Sequence[Clique]) -> int:
-    return sum(plan.domain.size(clique) for clique in cliques)
 
 
 def _singles(state: State, rows: int) -> Iterator[Single]:
@@ -199,5 +159,5 @@ def _singles(state: State, rows: int) -> Iterator[Single]:
         if found:
             groups = max(m.partition.count for m in found)
             sigma = sum(m.sigma**-2 for m in found if m.partition.count == groups) ** -0.5
-            error = min(1.0, NOISE_L1 * sigma * groups / 2 / rows)
-            yield Single(attribute.name, attribute.size, groups, sigma, error)
+            moved = min(1.0, NOISE_L1 * sigma * groups / 2 / rows)
+            yield Single(attribute.name, attribute.size, groups, sigma, moved)

@@ -18,8 +18,8 @@ from schemas.limits import ROWS
 def plan(file: str, settings: tuple[str, ...], rows: int | None, as_json: bool) -> None:
     """Tell what a release as FILE says would do, from public facts alone.
 
-    Columns, workload, model, budget, time, and the errors to expect at this epsilon and at others. No
-    row is read, nothing is written or spent. What `ppsyn release` would refuse is refused, and what it would
+    Columns, workload, model, budget, and the noise at this epsilon and at others. No row is read,
+    nothing is written or spent. What `ppsyn release` would refuse is refused, and what it would
     tell of a query goes to standard error.
 
     \b

@@ -41,7 +41,7 @@ def test_a_plan_reads_no_row_and_writes_nothing(file: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()} == before
     assert CANARY not in result.output
-    for told in ("rows      50000 assumed", "age ", "workload  6 marginals", "model ", "budget ", "time ", "4 *"):
+    for told in ("rows      50000 assumed", "age ", "workload  6 marginals", "model ", "budget ", "4 *"):
         assert told in result.stdout
 
 
@@ -50,9 +50,12 @@ def test_the_plan_as_json_says_what_the_text_says(file: Path) -> None:
     found = json.loads(ppsyn("plan", str(file), "--rows", "400", "--json").stdout)
     assert found["rows_assumed"] == 400
     for column in found["columns"]:
-        assert re.search(rf"^{column['name']} .+ {column['sigma']:.1f} +{column['error']:.2%}$", text, re.MULTILINE)
-    for other in found["expected"]:
-        line = rf"^ *{other['epsilon']:.4g}( \*)? +{other['one_way_error']:.2%} +{other['workload_error']:.1%} "
+        assert re.search(
+            rf"^{column['name']} .+ {column['sigma']:.1f} +{column['noise_share']:.2%}$", text, re.MULTILINE
+        )
+    for other in found["budgets"]:
+        rounds = rf"{other['rounds']['planned']} +{other['rounds']['sigma']:.1f}"
+        line = rf"^ *{other['epsilon']:.4g}( \*)? +{other['noise_share']:.2%} +{rounds} +enough$"
         assert re.search(line, text, re.MULTILINE)
     spent = sum(stage["rho"] for stage in found["one_way"]) + found["rounds"]["rho"]
     assert spent == pytest.approx(found["rho"])
@@ -67,13 +70,13 @@ def test_the_account_is_told_before_and_after_it_is_opened(file: Path) -> None:
     account.hold("20260102-030405-9f8e7d6c", cap * Fraction(9, 10), "0" * 64)
     again = ppsyn("plan", str(file), "--set", "privacy.epsilon=0.5")
     assert f"rho {float(cap / 10):.6g} left of {float(cap):.6g}" in again.stdout
-    assert re.search(r"^ +5 +\S+ +\S+ +too little$", again.stdout, re.MULTILINE)
+    assert re.search(r"^ +5 +\S+ +\S+ +\S+ +too little$", again.stdout, re.MULTILINE)
 
 
 def test_a_budget_without_delta_is_told_in_rho(file: Path) -> None:
     result = ppsyn("plan", str(file), "--set", "privacy={rho: 0.1}", "--set", "account.cap={rho: 1}")
     assert result.exit_code == 0
-    assert re.search(r"^ +rho +one-way error", result.stdout, re.MULTILINE)
+    assert re.search(r"^ +rho +noise, of rows", result.stdout, re.MULTILINE)
     assert "0.1 *" in result.stdout
 
 
