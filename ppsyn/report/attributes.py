@@ -1,5 +1,6 @@
 """Single attributes: measured counts with their error bars beside the synthetic table's."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -121,13 +122,17 @@ def _largest(bars: Sequence[Bar], most: int) -> list[Bar]:
     """The groups with the largest counts, and all others as one."""
     ranked = sorted(bars, key=lambda bar: -bar.synthetic)
     rest = ranked[most - 1 :]
-    together = Bar(
-        label=f"{len(rest)} others",
-        measured=sum(bar.measured for bar in rest),
-        deviation=rest[0].deviation * len(rest) ** 0.5,
-        synthetic=sum(bar.synthetic for bar in rest),
+    return [*ranked[: most - 1], _sum(rest, f"{len(rest)} others")]
+
+
+def _sum(bars: Sequence[Bar], label: str) -> Bar:
+    """Several groups as one."""
+    return Bar(
+        label=label,
+        measured=sum(bar.measured for bar in bars),
+        deviation=sum(bar.deviation**2 for bar in bars) ** 0.5,
+        synthetic=sum(bar.synthetic for bar in bars),
     )
-    return [*ranked[: most - 1], together]
 
 
 def _rows(name: str, told: tuple[str, str], bars: Sequence[Bar]) -> Markup:
@@ -151,11 +156,16 @@ def _rows(name: str, told: tuple[str, str], bars: Sequence[Bar]) -> Markup:
 
 
 def _columns(name: str, told: tuple[str, str], bars: Sequence[Bar]) -> Markup:
-    """A column for each group, in order; only the first and the last have a label."""
-    shown = bars[:_MOST_COLUMNS]
+    """A column for each group, or for as many neighbours as it takes; only the first and the last have a label."""
+    each = math.ceil(len(bars) / _MOST_COLUMNS)
+    shown = [_sum(bars[at : at + each], "") for at in range(0, len(bars), each)]
     top = max(max(bar.upper, bar.synthetic) for bar in shown) or 1.0
     scale, slot = (_COLUMN_HEIGHT - 14) / top, (_WIDTH - 8) / len(shown)
     parts: list[Part] = [text_at(2, 9, count(top)), line((2, _COLUMN_HEIGHT), (_WIDTH - 2, _COLUMN_HEIGHT), "l-axis")]
+    if each > 1:
+        merged = f"a column is {each} neighbouring groups"
+        parts.append(text_at(_WIDTH - 2, 9, merged, anchor="end"))
+        told = (told[0], f"{told[1]} In this chart {merged}, {len(bars) - (len(shown) - 1) * each} in the last.")
     for at, bar in enumerate(shown):
         x, height = 4 + at * slot, bar.synthetic * scale
         wide = slot * 0.84
@@ -165,8 +175,8 @@ def _columns(name: str, told: tuple[str, str], bars: Sequence[Bar]) -> Markup:
         parts.append(line((middle, ends[0]), (middle, ends[1]), "l-orange"))
         y = _COLUMN_HEIGHT - max(bar.measured, 0.0) * scale
         parts.append(tag("circle", cx=middle, cy=y, r=1.6, class_="s-orange"))
-    parts.append(text_at(2, _COLUMN_HEIGHT + 15, cut(shown[0].label, 22)))
-    parts.append(text_at(_WIDTH - 2, _COLUMN_HEIGHT + 15, cut(shown[-1].label, 22), anchor="end"))
+    parts.append(text_at(2, _COLUMN_HEIGHT + 15, cut(bars[0].label, 22)))
+    parts.append(text_at(_WIDTH - 2, _COLUMN_HEIGHT + 15, cut(bars[-1].label, 22), anchor="end"))
     return picture(name, told, (_WIDTH, _COLUMN_HEIGHT + 20), parts)
 
 

@@ -120,6 +120,12 @@ def _coverage(released: Released, rounds: Sequence[Told], found: Sequence[Trust]
             "were related in no further way. Use them with care, and never as evidence that two attributes are "
             f"unrelated.{_yardstick(released, rounds)}"
         )
+    if person := released.manifest.privacy.person:
+        yield (
+            f"They do not cover what bounding people does. At most {plural(person.max_rows, 'row')} of a person were "
+            "counted, so that people with more rows weigh less here than in the private table. A share of rows can be "
+            "wrong by far more than its noise where such people differ from the others. How many they are is private."
+        )
     yield (
         "They do not cover errors of the private table itself, nor, if it is a sample, how it was drawn; and not the "
         "rounding to whole rows, which moves a cell by about one row."

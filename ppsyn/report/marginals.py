@@ -60,7 +60,18 @@ def _explained(released: Released) -> str:
     return (
         "The synthetic table should agree with a noisy count about as well as the noise allows; one in twenty may lie "
         "outside its range by chance. It may even be closer to the truth than the noisy count, because the model "
-        f"reconciles all of them.{scaled}"
+        f"reconciles all of them.{scaled}{bias(released)}"
+    )
+
+
+def bias(released: Released) -> str:
+    """What bounded persons do to shares, and no error bar shows; nothing where a row is protected."""
+    person = released.manifest.privacy.person
+    if person is None:
+        return ""
+    return (
+        f" Both count at most {plural(person.max_rows, 'row')} of a person. Where people with more rows differ from "
+        "the others, the shares here differ from those of all rows; the ranges show noise alone, not this bias."
     )
 
 
@@ -112,7 +123,7 @@ def _worst(released: Released, measurement: Measurement, synthetic: Floats) -> M
 
 
 def scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sigma: float, across: str) -> Markup:
-    """Counts of cells or groups against the synthetic table's, on a square-root scale.
+    """Counts of cells or groups against the synthetic table's, on a square-root scale: the largest, and it says so.
 
     Args:
         name: That no other picture of the page has.
@@ -124,6 +135,7 @@ def scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sig
     noisy, sums = counts
     largest = np.argsort(-np.maximum(noisy, sums), kind="stable")[:_MOST_POINTS]
     top = float(max(noisy.max(), sums.max(), SURE * sigma)) or 1.0
+    left_out = f"the {_MOST_POINTS} largest of {count(noisy.size)}" if noisy.size > _MOST_POINTS else ""
     parts: list[Part] = [
         line((_EDGE, _SIZE - _EDGE), (_SIZE - 4, _SIZE - _EDGE), "l-axis"),
         line((_EDGE, 4), (_EDGE, _SIZE - _EDGE), "l-axis"),
@@ -139,8 +151,10 @@ def scatter(name: str, told: tuple[str, str], counts: tuple[Floats, Floats], sig
         text_at(_EDGE, _SIZE - 10, "0"),
         text_at(_SIZE - 4, _SIZE - 10, f"{across} {count(top)}", anchor="end"),
         text_at(_EDGE + 6, 13, f"synthetic {count(top)}"),
+        *((text_at(_SIZE - 4, _SIZE - _EDGE - 6, left_out, anchor="end"),) if left_out else ()),
     ]
-    return picture(name, told, (_SIZE, _SIZE), parts)
+    shown = f" Drawn are {left_out}." if left_out else ""
+    return picture(name, (told[0], told[1] + shown), (_SIZE, _SIZE), parts)
 
 
 def _x(rows: float, top: float) -> float:

@@ -151,6 +151,12 @@ def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_s
     assert f"{float(release.account.book.left):.4g}" not in text
 
 
+def test_no_bias_of_persons_is_told_where_rows_are_protected(page: bytes) -> None:
+    text = "".join(Reader(page).texts)
+    assert "bias" not in text
+    assert "weigh less" not in text
+
+
 def test_lost_answers_are_told(page: bytes) -> None:
     assert f"{len(LOST)} answers charged and lost on the way." in "".join(Reader(page).texts)
 
@@ -163,6 +169,8 @@ def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
     text = "".join(Reader((made.folder / REPORT).read_bytes()).texts)
     assert "zero-concentrated differential privacy with rho 0.2" in text
     assert "Had all rows of any one person (of a person with more rows, 2 chosen at random count) not been" in text
+    assert "the ranges show noise alone, not this bias" in text
+    assert "people with more rows weigh less here than in the private table" in text
     assert "epsilon" not in text
 
 

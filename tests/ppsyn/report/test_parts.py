@@ -1,5 +1,6 @@
 """The parts that a report is put together from."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical import calibrated
 from ppsyn.releases.opened import open_release
+from ppsyn.report.attributes import Bar, bar_chart
 from ppsyn.report.budget import spending
 from ppsyn.report.graph import edges_of, mutual_information
 from ppsyn.report.labels import name_codes, name_group
@@ -192,3 +194,25 @@ def test_pairs_that_the_tree_has_no_room_for_are_lines_too() -> None:
 def test_mutual_information_is_nothing_apart_and_a_bit_in_step() -> None:
     assert mutual_information(np.outer([1.0, 3.0], [2.0, 2.0])) == pytest.approx(0)
     assert mutual_information(np.array([[5.0, 0.0], [0.0, 5.0]])) == pytest.approx(1)
+
+
+# Charts
+
+
+@given(st.lists(st.integers(0, 1000), min_size=19, max_size=700), st.booleans())
+def test_a_chart_shows_every_group_and_says_which_it_merged(counts: list[int], is_ordered: bool) -> None:
+    bars = [Bar(f"value {at}", float(rows), 2.0, float(rows)) for at, rows in enumerate(counts)]
+    read = Reader(bar_chart("chart", ("Counts", "All."), bars, is_ordered=is_ordered).text.encode())
+    drawn, text = [float(box["width" if not is_ordered else "height"] or 0) for box in read.named("rect")], read.texts
+    merged = next((int(found[1]) for part in text if (found := re.match(r"a column is (\d+) neigh", part))), 1)
+    assert len(drawn) == (-(-len(bars) // merged) if is_ordered else 18)
+    if not is_ordered:
+        assert f"{len(bars) - 17} others" in text
+    elif len(bars) > 90:
+        assert merged > 1
+    sums = (
+        [sum(counts[at : at + merged]) for at in range(0, len(counts), merged)]
+        if is_ordered
+        else [*sorted(counts)[::-1][:17], sum(sorted(counts)[:-17])]
+    )
+    assert drawn == pytest.approx([rows / (max(sums) or 1) * max(drawn) for rows in sums], abs=0.11)
