@@ -20,7 +20,7 @@ from ppsyn.releases.opened import open_release, read_sealed
 from ppsyn.sources import check_source
 from ppsyn.storage import Store
 from schemas.run import RunRef
-from tasks.policies import sealed
+from tasks.step import sealed
 
 _RELEASES = {"releases", "staging"}
 """Folders of a store whose contents are published."""

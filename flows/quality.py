@@ -22,7 +22,7 @@ from ppsyn.storage import Store, open_store
 from schemas.config import Budget
 from schemas.quality import Quality, QualityRecord
 from schemas.run import RunRef
-from tasks.policies import sealed
+from tasks.step import sealed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from prefect import task
-
 from ppsyn.errors import RunError
 from ppsyn.marginals import spread
 from ppsyn.runs.records import private_folder, read_record
@@ -14,15 +12,14 @@ from ppsyn.storage import open_store
 from ppsyn.version import code_version
 from schemas.run import RunRef
 from tasks.cluster import run_all
-from tasks.policies import PRIVATE, sealed
 from tasks.runs import run_of
+from tasks.step import step
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner
 
 
-@task(name="count part", task_run_name="{ref.dataset} {ref.run} count part {number}", **PRIVATE)
-@sealed
+@step("count part", "count part {number}")
 def count_part(ref: RunRef, name: str, number: int) -> None:
     """Count one part of a pass into the private store. Idempotent: a part that is there is not counted again."""
     record = read_record(open_store(ref.root), ref.run)

@@ -1,17 +1,16 @@
 """From the private table to codes, with its budget set aside first."""
 
-from prefect import get_run_logger, task
+from prefect import get_run_logger
 
 from ppsyn.runs import records
 from ppsyn.storage import open_store, prove, try_out
 from schemas.release import ReleaseConfig
 from schemas.run import RunRef
 from schemas.table import TableSchema
-from tasks.policies import FREE, PRIVATE, sealed
+from tasks.step import step
 
 
-@task(name="check inputs", task_run_name="{ref.dataset} {ref.run} check inputs", **FREE)
-@sealed
+@step("check inputs")
 def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
     """See that the run can be done at all: the plan, the stores, the names of the columns. No row is read."""
     prove(open_store(ref.root))
@@ -22,15 +21,13 @@ def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None
             get_run_logger().warning(sentence)
 
 
-@task(name="open account", task_run_name="{ref.dataset} {ref.run} open account", **FREE)
-@sealed
+@step("open account")
 def open_account(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
     """Write down the inputs and set the budget aside, or see that they are those of the run that is resumed."""
     records.begin(ref, config, table)
 
 
-@task(name="ingest", task_run_name="{ref.dataset} {ref.run} ingest", **PRIVATE)
-@sealed
+@step("ingest")
 def ingest(ref: RunRef) -> None:
     """Read the private table in batches, check it, and keep it as codes in the private store."""
     records.snapshot(ref)

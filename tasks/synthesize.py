@@ -2,33 +2,28 @@
 
 from typing import Literal
 
-from prefect import task
-
 from ppsyn.progress import last_round
 from schemas.run import RunRef
-from tasks.policies import FREE, PAID, PRIVATE, sealed
 from tasks.runs import forget, run_of, watchers
+from tasks.step import step
 
-_ROUND = "{ref.dataset} {ref.run} round {number}"
+_ROUND = "round {number}"
 
 
-@task(name="restore", task_run_name="{ref.dataset} {ref.run} restore", **FREE)
-@sealed
+@step("restore")
 def restore(ref: RunRef) -> int:
     """Go on from the last checkpoint, over the answers after it; returns how many answers there are."""
     forget(ref)
     return run_of(ref).step
 
 
-@task(name="count marginals", task_run_name="{ref.dataset} {ref.run} count marginals", **PRIVATE)
-@sealed
+@step("count marginals")
 def count_marginals(ref: RunRef) -> None:
     """Count what the run will ask for, as far as there is room to keep it. Idempotent: it spends and draws nothing."""
     run_of(ref).count()
 
 
-@task(name="measure one-way", task_run_name="{ref.dataset} {ref.run} one-way", **PAID)
-@sealed
+@step("measure one-way", "one-way")
 def measure_one_way(ref: RunRef) -> None:
     """Measure single attributes, coarse then fine."""
     run = run_of(ref)
@@ -40,8 +35,7 @@ def measure_one_way(ref: RunRef) -> None:
         run.checkpoint()
 
 
-@task(name="select", task_run_name=_ROUND + " select", **PAID)
-@sealed
+@step("select", _ROUND + " select")
 def select(ref: RunRef, number: int) -> None:  # the round's number is in the task's name
     """Choose the marginal that the model describes worst."""
     run = run_of(ref)
@@ -50,23 +44,20 @@ def select(ref: RunRef, number: int) -> None:  # the round's number is in the ta
     _tell(ref)
 
 
-@task(name="measure", task_run_name=_ROUND + " measure", **PAID)
-@sealed
+@step("measure", _ROUND + " measure")
 def measure(ref: RunRef, number: int) -> None:
     """Measure the chosen marginal."""
     run_of(ref).ask()
 
 
-@task(name="fit", task_run_name=_ROUND + " fit", **FREE)
-@sealed
+@step("fit", _ROUND + " fit")
 def fit(ref: RunRef, number: int) -> None:
     """Fit the model to all answers so far."""
     run_of(ref).absorb()
     _tell(ref)
 
 
-@task(name="checkpoint", task_run_name=_ROUND + " checkpoint", **FREE)
-@sealed
+@step("checkpoint", _ROUND + " checkpoint")
 def checkpoint(ref: RunRef, number: int) -> None:
     """Keep the state for whoever resumes."""
     run_of(ref).checkpoint()

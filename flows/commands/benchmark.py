@@ -93,7 +93,7 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
         from prefect.exceptions import TerminationSignal
 
         from flows.benchmark import benchmark as flow
-        from tasks.policies import signal_in
+        from tasks.step import signal_in
 
         try:
             flow(settings, jobs)

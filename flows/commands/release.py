@@ -65,8 +65,8 @@ def release(
         from flows.display import Display, has_begun, summary
         from flows.release import release as flow
         from ppsyn.errors import ResumeRefusedError
-        from tasks.policies import signal_in
         from tasks.runs import watched_by
+        from tasks.step import signal_in
 
         display = Display(is_quiet=quiet, log=lines)
         try:

@@ -2,13 +2,13 @@
 
 from mutants.fault import Fault
 
-POLICIES = "tasks/policies.py"
+STEP = "tasks/step.py"
 
 FAULTS = (
     Fault(
         "the text of an unforeseen error is told",
         "C11",
-        POLICIES,
+        STEP,
         '                f"{type(error).__name__} in {function.__name__};',
         '                f"{type(error).__name__} ({error}) in {function.__name__};',
         "It may quote a row, and Prefect keeps it.",
@@ -17,7 +17,7 @@ FAULTS = (
     Fault(
         "an error keeps what led to it",
         "C11",
-        POLICIES,
+        STEP,
         "        failure.__cause__ = failure.__context__ = None\n",
         "        failure.__context__ = None\n",
         "Prefect logs the whole chain.",
@@ -26,7 +26,7 @@ FAULTS = (
     Fault(
         "a panic is not sealed",
         "C11",
-        POLICIES,
+        STEP,
         "        except BaseException as error:",
         "        except Exception as error:",
         "The panic of a library in Rust is no Exception, and may quote a row.",
@@ -35,7 +35,7 @@ FAULTS = (
     Fault(
         "the text of an unforeseen error is kept with the records",
         "C11",
-        POLICIES,
+        STEP,
         "        store = open_store(ref.private)\n",
         "        store = open_store(ref.root)\n",
         "The store of records and accounts is not private.",
@@ -44,27 +44,27 @@ FAULTS = (
     Fault(
         "Prefect keeps the results of private tasks",
         "C11",
-        POLICIES,
-        'PRIVATE: Policy = {"persist_result": False,',
-        'PRIVATE: Policy = {"persist_result": True,',
+        STEP,
+        "            persist_result=False,\n",
+        "            persist_result=True,\n",
         "What a task returns is written to Prefect's own storage.",
         "test_c11_prefect_keeps_and_repeats_nothing_of_a_task",
     ),
     Fault(
         "Prefect repeats tasks that spend",
         "C11",
-        POLICIES,
-        'PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}',
-        'PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 1}',
+        STEP,
+        "            retries=0,\n",
+        "            retries=1,\n",
         "That a task was repeated tells that it failed, and a run goes on by being resumed alone.",
         "test_c11_prefect_keeps_and_repeats_nothing_of_a_task",
     ),
     Fault(
         "a task is not sealed",
         "C11",
-        "tasks/ingest.py",
-        '@task(name="ingest", task_run_name="{ref.dataset} {ref.run} ingest", **PRIVATE)\n@sealed\n',
-        '@task(name="ingest", task_run_name="{ref.dataset} {ref.run} ingest", **PRIVATE)\n',
+        STEP,
+        "        )(sealed(function))\n",
+        "        )(function)\n",
         "The text of an error that meets it becomes the state of the run.",
         "test_c11_every_task_is_sealed",
     ),

@@ -55,7 +55,7 @@ from schemas.places import Place
 from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source, load_release
 from schemas.run import RunRef
 from schemas.table import TableSchema
-from tasks.policies import sealed
+from tasks.step import sealed
 
 CANARY = "canary7f3a91"
 PUBLIC = {RunRef, ReleaseConfig, TableSchema, BenchmarkRun, int, str}

@@ -1,12 +1,13 @@
-"""What Prefect may do with a task, by the colour of what it handles. A task is a name, a policy, one call."""
+"""A step of a flow: a Prefect task that keeps nothing, repeats nothing, and lets no private value out."""
 
 import traceback
 from asyncio import CancelledError
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypedDict, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from prefect.cache_policies import NO_CACHE, CachePolicy
+from prefect import Task, task
+from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import ExternalSignal, PrefectSignal
 
 from ppsyn.errors import InvariantError, PPSynError
@@ -14,30 +15,37 @@ from ppsyn.runs.records import private_folder
 from ppsyn.storage import open_store
 from schemas.run import RunRef
 
-
-class Policy(TypedDict):
-    """Settings of a Prefect task."""
-
-    persist_result: bool
-    cache_policy: CachePolicy
-    log_prints: bool
-    retries: int
-
-
-PRIVATE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
-"""Reads the private table. Nothing of it is kept or repeated by Prefect."""
-
-PAID: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
-"""Spends budget. To draw twice is to spend twice: a run goes on by being resumed, never by a task's retry."""
-
-FREE: Policy = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False, "retries": 0}
-"""Works on released values. It may be repeated, and a resumed run repeats it."""
-
 _SIGNALS = (KeyboardInterrupt, CancelledError, ExternalSignal, PrefectSignal)
 """What ends a task from outside. An exit from inside is none: it may carry a text."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def step(
+    name: str, label: str | None = None
+) -> Callable[[Callable[Concatenate[RunRef, P], R]], Task[Concatenate[RunRef, P], R]]:
+    """Make a function a task.
+
+    Prefect keeps no result of it. It never repeats it either: to draw twice is to spend twice, so
+    a run goes on by being resumed.
+
+    Args:
+        name: Its name.
+        label: What a run of it is called, after dataset and run; by default its name.
+    """
+
+    def made(function: Callable[Concatenate[RunRef, P], R]) -> Task[Concatenate[RunRef, P], R]:
+        return task(
+            name=name,
+            task_run_name=f"{{ref.dataset}} {{ref.run}} {label or name}",
+            persist_result=False,
+            cache_policy=NO_CACHE,
+            log_prints=False,
+            retries=0,
+        )(sealed(function))
+
+    return made
 
 
 def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenate[RunRef, P], R]:
