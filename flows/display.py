@@ -12,7 +12,7 @@ from typing import Self
 
 from ppsyn.dp.account import StoredAccount
 from ppsyn.errors import InvariantError, PPSynError, StoreError
-from ppsyn.progress import Pace, last_round
+from ppsyn.progress import last_round
 from ppsyn.releases.opened import read_manifest, released
 from ppsyn.state import State
 from ppsyn.storage import open_store
@@ -29,7 +29,7 @@ class Display:
         """Show on standard error, and add lines to `log`."""
         self.ref: RunRef | None = None
         self._terminal = Terminal() if can_show() and not is_quiet else None
-        self._is_quiet, self._rounds, self._pace = is_quiet, -1, Pace()
+        self._is_quiet, self._rounds = is_quiet, -1
         self._log = log
 
     @property
@@ -68,12 +68,11 @@ class Display:
 
     def advanced(self, state: State) -> None:
         """Show what is spent; off a terminal and in the log, once a round."""
-        self._pace.saw(state)
         if self._terminal is not None:
             self._terminal.advance(state)
         if state.stage != "one-way" and state.chosen is None and len(state.rounds) != self._rounds:
             self._rounds = len(state.rounds)
-            self._line(", ".join(part for part in (last_round(state), self._pace.told()) if part))
+            self._line(last_round(state))
 
     def _line(self, text: str) -> None:
         if self._terminal is None and not self._is_quiet:

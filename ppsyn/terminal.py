@@ -1,28 +1,16 @@
-"""A run on a terminal: what it does, the budget as a bar, and about how long it has still to go."""
+"""A run on a terminal: what it does, the budget as a bar, and the time that is left at the pace of the last rounds."""
 
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 from typing_extensions import override
 
-from ppsyn.progress import Pace, describe, share_of
+from ppsyn.progress import describe, share_of
 from ppsyn.state import State
-
-
-class _Left(ProgressColumn):
-    """Time left, as it is now."""
-
-    def __init__(self, pace: Pace) -> None:
-        super().__init__()
-        self._pace = pace
-
-    @override
-    def render(self, task: Task) -> Text:
-        return Text(self._pace.told())
 
 
 class _Bar(Progress):
@@ -41,12 +29,12 @@ class Terminal:
 
     def __init__(self) -> None:
         """Show nothing yet."""
-        self._pace = Pace()
         columns = (
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>3.0f}% of the budget"),
             TimeElapsedColumn(),
-            _Left(self._pace),
+            TextColumn("left"),
+            TimeRemainingColumn(),
         )
         self._bar = _Bar(*columns, console=Console(stderr=True), expand=True)
         self._task = self._bar.add_task("", total=1.0)
@@ -66,7 +54,6 @@ class Terminal:
 
     def advance(self, state: State) -> None:
         """Show a run that has absorbed an answer."""
-        self._pace.saw(state)
         self._bar.line = describe(state)
         self._bar.update(self._task, completed=share_of(state))
 

@@ -19,7 +19,7 @@ from prefect.artifacts import (
 )
 from prefect.exceptions import PrefectException
 
-from ppsyn.progress import Pace, last_round, share_of
+from ppsyn.progress import last_round, share_of
 from ppsyn.releases.layout import REPORT
 from ppsyn.releases.opened import read_manifest, read_validation, released
 from schemas.run import RunRef
@@ -43,11 +43,11 @@ def _shown() -> Generator[None]:
 
 
 class ProgressBar:
-    """A bar that shows how much of the budget is spent; beside it the last round, and about how long is left."""
+    """A bar that shows how much of the budget is spent; beside it the last round."""
 
     def __init__(self, ref: RunRef) -> None:
         """Show the run as it is."""
-        self._ref, self._pace, self._moved = ref, Pace(), 0.0
+        self._ref, self._moved = ref, 0.0
         self._artifact: UUID | None = None
         with _shown():
             made = create_progress_artifact(self._percent, key=_key(ref, "progress"), description=self._description)
@@ -56,7 +56,6 @@ class ProgressBar:
     def move(self) -> None:
         """Show the run as it is; between the first round and the last, not so often that a run would wait for it."""
         now, state = time.monotonic(), run_of(self._ref).state
-        self._pace.saw(state)
         if self._artifact is not None and (state.stage == "done" or now >= self._moved + _SECONDS_BETWEEN_MOVES):
             artifact, self._artifact = self._artifact, None  # not again, should the server be away: each try waits
             with _shown():
@@ -72,8 +71,7 @@ class ProgressBar:
     def _description(self) -> str:
         state = run_of(self._ref).state
         done = last_round(state) if state.stage != "one-way" else "one-way marginals"
-        told = (f"{self._ref.dataset}, run {self._ref.run}: {done}", self._pace.told())
-        return ", ".join(part for part in told if part)
+        return f"{self._ref.dataset}, run {self._ref.run}: {done}"
 
 
 def show_rounds(ref: RunRef) -> None:
