@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations, islice
+from itertools import islice
 
 import numpy as np
 
 from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
-from ppsyn.generate import BLOCK_ROWS, SWAPPED_ROWS
+from ppsyn.generate import SWAPPED_ROWS
 from ppsyn.model.tree import InteractionGraph, interaction_graph, table_mb
 from ppsyn.partition.cells import Partition, finest
 from ppsyn.partition.contrasts import degrees
@@ -32,9 +32,6 @@ _REFINED_CELLS = 2**22
 
 _PAIR = 2
 """Attributes of a marginal that may be loose; larger ones were seen to do harm (docs/mechanism.md)."""
-
-_OTHERS, _FEW = 64, 20
-"""Triples beside the workload that a small table is brought nearer to, and the attributes they are taken from."""
 
 _NAMED = 3
 """Attributes that an error names."""
@@ -105,29 +102,18 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
                 yield (attribute.name, *rest)
 
 
-def refined_cliques(domain: Domain, config: AlgorithmConfig, rows: int) -> tuple[Clique, ...]:
-    """The marginals that a table of so many rows is brought nearer to by swaps, smallest first as far as there is room.
-
-    They are the workload's; of few rows, which scatter most, some other small triples too.
-    """
+def refined_cliques(domain: Domain, config: AlgorithmConfig) -> tuple[Clique, ...]:
+    """The workload's marginals that a table is brought nearer to by swaps, smallest first as far as there is room."""
     if not config.refine or config.mechanism != "ppsyn":
         return ()
     workload = sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]
-    others = () if rows >= BLOCK_ROWS else _small_triples(domain, set(workload))
     found, room = list[Clique](), _REFINED_CELLS
-    for clique in (*workload, *others):
+    for clique in workload:
         room -= domain.size(clique)
         if room < 0:
             break
         found.append(clique)
     return tuple(found)
-
-
-def _small_triples(domain: Domain, known: set[Clique]) -> list[Clique]:
-    """The smallest triples that are not known; attributes with one value have no part in them."""
-    smallest = sorted((a for a in domain.attributes if a.size > 1), key=lambda attribute: attribute.size)[:_FEW]
-    triples = (domain.clique(triple) for triple in combinations([a.name for a in smallest], 3))
-    return sorted((triple for triple in triples if triple not in known), key=domain.size)[:_OTHERS]
 
 
 def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Clique, ...]:
@@ -183,22 +169,20 @@ def growing_cap(state: State, rho: Fraction) -> float:
     return plan.config.model_mb * float((state.spent + rho) / plan.rho)
 
 
-def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> dict[Clique, float]:
-    """The cliques whose measurement keeps the model under the cap, and by how many MB each would make it grow."""
+def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
+    """The cliques whose measurement keeps the model under the cap."""
     room_mb = _room_mb(state, cap_mb)
-    return {clique: growth for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb}
+    return tuple(clique for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb)
 
 
-def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> dict[Clique, float]:
+def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
     """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
     now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.model_mb)
-    found = dict[Clique, float]()
-    for clique, growth in _growth_mb(state, cliques).items():
-        if growth <= now_mb:
-            found[clique] = growth
-        elif growth > last_mb and _may_be_loose(state, clique) and (own := _own_mb(state, clique)) <= last_mb:
-            found[clique] = own
-    return found
+    return tuple(
+        clique
+        for clique, growth in _growth_mb(state, cliques).items()
+        if growth <= now_mb or (growth > last_mb and _may_be_loose(state, clique) and _own_mb(state, clique) <= last_mb)
+    )
 
 
 def is_loose(state: State, clique: Clique) -> bool:
@@ -254,18 +238,17 @@ def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candi
     return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
 
 
-def partitioned(state: State, growth_mb: Mapping[Clique, float], rho: Fraction) -> tuple[Candidate, ...]:
-    """Each clique at each granularity, less the noise it would carry and the room it would take up in the model."""
+def partitioned(state: State, cliques: Iterable[Clique], rho: Fraction) -> tuple[Candidate, ...]:
+    """Each clique at each granularity, less the noise it would carry."""
     plan, total = state.plan, state.model.total
     sigma, strategy = noise_scale(rho, plan.sensitivity), STRATEGIES[plan.config.partition]
     found: list[Candidate] = []
-    for clique, growth in growth_mb.items():
-        room = plan.config.thrift * total * growth / plan.config.model_mb
+    for clique in cliques:
         is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
         partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, plan.config.levels)
         for partition in _worthwhile(partitions, sigma, total):
             expected = _expected(state, clique, partition)
-            units = min(noise_cost(expected, partition, sigma) + math.ceil(room * GRID), MAX_PENALTY)
+            units = noise_cost(expected, partition, sigma)
             found.append(Candidate(clique, state.model.fold.lift(clique, partition), expected, units))
     return tuple(found)
 

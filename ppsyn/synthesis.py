@@ -97,14 +97,15 @@ class Synthesis:
         """
         rows = round(self.model.total) if rows is None else rows
         check_count("rows", rows)
-        aims = self.model.aims(rows, self.refined(rows))
+        aims = self.model.aims(rows, self.refined)
         plan = prepare(self.model.steps(), self.model.fold.drawn, aims)
         left_out = () if aims else tuple(self.model.loose)
         return Recipe(plan, self.schema, rows, self.seed if seed is None else seed, left_out)
 
-    def refined(self, rows: int) -> tuple[Clique, ...]:
-        """The marginals that a synthetic table of so many rows is brought nearer to by swaps."""
-        return refined_cliques(self.domain, self.config, rows)
+    @property
+    def refined(self) -> tuple[Clique, ...]:
+        """The marginals that a synthetic table is brought nearer to by swaps."""
+        return refined_cliques(self.domain, self.config)
 
     def marginal(self, attributes: Iterable[str]) -> pd.DataFrame:
         """Expected counts of a marginal with error bars, from the model alone.

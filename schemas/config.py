@@ -107,12 +107,8 @@ class Tuning(FrozenModel):
     """Granularities: a group keeps at least this many standard deviations of noise."""
     shrink: bool = True
     """Whether answers are shrunk towards what the model expected."""
-    spread: Literal["groups", "even"] = "groups"
-    """What the fit is told: counts of groups, or as in the paper cells among which a group's count is spread evenly."""
     eta: Positive = 1.0
     """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
-    thrift: Annotated[Finite, Field(ge=0)] = 0.1
-    """What a candidate must tell to fill the model: this share of all rows for the whole of it, less for a part."""
     refine: bool = True
     """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
     loose: bool = True
@@ -127,8 +123,6 @@ class Tuning(FrozenModel):
 
     @model_validator(mode="after")
     def _settings_of_their_own(self) -> Self:
-        if self.partition == "grid" and self.spread == "even":
-            raise ValueError("spread: even needs another partition than grid, of which only contrasts are measured")
         if self.mechanism != "ppsyn":
             for name in _OF_PPSYN:
                 if getattr(self, name) != type(self).model_fields[name].default:
@@ -138,7 +132,7 @@ class Tuning(FrozenModel):
 
 _OF_PPSYN = (
     "partition", "initial", "most_initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink",
-    "spread", "eta", "thrift", "refine", "loose",
+    "eta", "refine", "loose",
 )  # fmt: skip
 
 

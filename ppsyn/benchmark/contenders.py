@@ -79,7 +79,7 @@ class _Private:
         plan = make_plan(table.domain, rho, 1, self.settings.model_copy(update=changes))
         state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
         rows = _rows(state.model)
-        codes = state.model.blocks(rows, seed, refined_cliques(table.domain, plan.config, rows))
+        codes = state.model.blocks(rows, seed, refined_cliques(table.domain, plan.config))
         return _made(codes, table.domain, state.model, len(state.rounds), is_private=True)
 
 

@@ -51,7 +51,7 @@ class Mst(Method):
         names = varied(plan.domain)
         component = reduce(_joined, (m.clique for m in state.evidence), {name: name for name in names})
         crossing = tuple((a, b) for a, b in combinations(names, 2) if component[a] != component[b])
-        cliques = tuple(selection.affordable(state, crossing, plan.config.model_mb)) or tuple((name,) for name in names)
+        cliques = selection.affordable(state, crossing, plan.config.model_mb) or tuple((name,) for name in names)
         seen = {a.name: finest(a.size) for a in plan.domain.attributes}
         seen |= {m.clique[0]: m.partition for m in state.evidence if len(m.clique) == 1}
         return tuple(selection.candidate(state, c, _product([seen[name] for name in c])) for c in cliques)

@@ -37,6 +37,6 @@ class Mwem(Method):
         plan = state.plan
         asked = set(plan.workload)
         listed = (clique for clique in selection.considered(state) if clique in asked)
-        cliques = tuple(selection.affordable(state, listed, selection.growing_cap(state, rho)))
+        cliques = selection.affordable(state, listed, selection.growing_cap(state, rho))
         singles = tuple((name,) for name in plan.domain.names)
         return tuple(selection.whole(state, clique, rho) for clique in cliques or singles)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 from typing_extensions import override
 
 from ppsyn import selection
@@ -13,7 +12,6 @@ from ppsyn.methods.base import Method
 from ppsyn.methods.folding import folded
 from ppsyn.model.program import Measurement
 from ppsyn.one_way import coarse_requests, fine_requests
-from ppsyn.partition.cells import finest
 from ppsyn.requests import Candidate, Measured, MeasureRequest
 from ppsyn.shares import floored
 from ppsyn.state import Plan, Round, State
@@ -54,16 +52,11 @@ class Partitioned(Method):
         return replace(self._estimate(state, request, answer), is_loose=selection.is_loose(state, request.clique))
 
     def _estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
-        partition, config, fold = request.partition, state.plan.config, state.model.fold
-        if config.spread == "even":
-            cells = fold.lower(request.clique, partition).spread_evenly(answer.noisy_counts.astype(np.float64))
-            apart = fold.lift(request.clique, finest(cells.size))
-            counts = np.rint(cells).astype(np.int64)
-            return Measurement(request.clique, apart, counts, answer.sigma, cells, answer.sigma)
+        partition = request.partition
         # Before the first stage ends the model knows nothing that an answer could be shrunk towards; nor does it
         # then know more of a small attribute than the other answer to the same question, which the fit will weigh.
         is_same = bool(state.one_way) and partition.is_finest
-        if not (state.is_fine and config.shrink) or is_same:
+        if not (state.is_fine and state.plan.config.shrink) or is_same:
             return super().estimate(state, request, answer)
         expected = partition.sum_expected(state.model.project(request.clique))
         drawn = super().estimate(state, request, answer)

@@ -78,7 +78,7 @@ def synthetic_counts(released: Released, cliques: Iterable[Clique]) -> dict[Cliq
     synthesis, rows = released.synthesis, min(released.manifest.rows, MOST_ROWS)
     domain = synthesis.domain
     counts = {clique: np.zeros(domain.size(clique)) for clique in cliques}
-    for codes in synthesis.model.blocks(rows, released.manifest.generation.seed, synthesis.refined(rows)):
+    for codes in synthesis.model.blocks(rows, released.manifest.generation.seed, synthesis.refined):
         for clique, sums in counts.items():
             cells = np.ravel_multi_index([codes[name] for name in clique], domain.shape(clique))
             np.add(sums, np.bincount(cells, minlength=sums.size), out=sums)

@@ -101,11 +101,11 @@ FAULTS = (
         "candidates in an order of their own",
         "C4",
         SELECTION,
-        "    for clique, growth in growth_mb.items():\n",
+        "    for clique in cliques:\n",
         """    import secrets
 
-    shuffled = secrets.SystemRandom().sample(sorted(growth_mb.items()), len(growth_mb))
-    for clique, growth in shuffled:
+    shuffled = secrets.SystemRandom().sample(sorted(cliques), len(tuple(cliques)))
+    for clique in shuffled:
 """,
         "The same answers give another list: candidates no longer follow from the answers alone.",
         "test_c4_candidates_follow_from_the_answers_alone",

@@ -209,12 +209,6 @@ def test_attributes_that_the_workload_uses_get_more() -> None:
     assert left > right > 0
 
 
-def test_an_even_spread_tells_the_fit_of_cells() -> None:
-    plan = small_plan(partition="balanced", spread="even", fold=4)
-    state = run(ScriptedCurator(6), start(plan))
-    assert all(m.partition.count == state.model.fold.inner.size(m.clique) for m in state.evidence[-len(state.rounds) :])
-
-
 def test_a_fold_survives_packing() -> None:
     state = run(ScriptedCurator(7), start(small_plan(fold=3)))
     fitted = unpack(pack(Fitted(state.measurements, state.evidence, state.rounds, state.model, {})), state.plan.domain)
