@@ -74,8 +74,8 @@ FAULTS = (
         "candidates need not fit under the cap",
         "C4",
         SELECTION,
-        "        if growth <= now_mb:\n",
-        "        if growth >= 0:\n",
+        "        if growth <= now_mb or",
+        "        if growth >= 0 or",
         "One that is drawn may make the model pass the cap, and would have to be passed over.",
         "test_c4_every_candidate_keeps_the_model_under_the_cap",
     ),
@@ -101,12 +101,12 @@ FAULTS = (
         "candidates in an order of their own",
         "C4",
         SELECTION,
-        "    for clique in cliques:\n",
+        "    for clique in cliques:\n        is_ordered",
         """    import secrets
 
     shuffled = secrets.SystemRandom().sample(sorted(cliques), len(tuple(cliques)))
     for clique in shuffled:
-""",
+        is_ordered""",
         "The same answers give another list: candidates no longer follow from the answers alone.",
         "test_c4_candidates_follow_from_the_answers_alone",
     ),
