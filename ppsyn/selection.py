@@ -186,8 +186,8 @@ def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[
 
 
 def is_loose(state: State, clique: Clique) -> bool:
-    """Whether the measurement of a clique would make the tree pass its cap."""
-    return _growth_mb(state, [clique])[clique] > _room_mb(state, state.plan.config.model_mb)
+    """Whether the measurement of a clique would make the tree pass its cap; that of one attribute joins nothing."""
+    return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(state, state.plan.config.model_mb)
 
 
 def _may_be_loose(state: State, clique: Clique) -> bool:

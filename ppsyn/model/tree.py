@@ -24,36 +24,49 @@ def _eliminate(graph: Adjacency, log_sizes: Floats, by_fill: bool) -> Adjacency:
     """Eliminate attributes greedily; row k is the clique that the k-th elimination forms.
 
     The cheapest attribute goes first: the one whose clique has the fewest cells, or,
-    `by_fill`, the one that adds the fewest edges, then the fewest cells.
+    `by_fill`, the one that adds the fewest edges, then the fewest cells. Costs are
+    found anew only near what went before.
     """
     n = graph.shape[0]
     graph = graph.copy()
-    alive = np.ones(n, np.bool_)
+    alive, stale = np.ones(n, np.bool_), np.ones(n, np.bool_)
+    weights, fills = np.zeros(n), np.zeros(n, np.int64)
     formed = np.zeros((n, n), np.bool_)
     for step in range(n):
-        best, best_fill, best_weight = -1, 0, 0.0
+        best = -1
         for a in range(n):
             if not alive[a]:
                 continue
-            weight, fill = log_sizes[a], 0
-            for b in range(n):
-                if alive[b] and graph[a, b]:
-                    weight += log_sizes[b]
-                    if by_fill:
-                        for c in range(b):
-                            if alive[c] and graph[a, c] and not graph[b, c]:
-                                fill += 1
-            if best < 0 or fill < best_fill or (fill == best_fill and weight < best_weight):
-                best, best_fill, best_weight = a, fill, weight
+            if stale[a]:
+                weights[a], fills[a] = _cost(graph, alive, log_sizes, a, by_fill)
+                stale[a] = False
+            if best < 0 or fills[a] < fills[best] or (fills[a] == fills[best] and weights[a] < weights[best]):
+                best = a
         formed[step, best] = True
         alive[best] = False
         for b in range(n):
             if alive[b] and graph[best, b]:
-                formed[step, b] = True
+                formed[step, b] = stale[b] = True
                 for c in range(n):
                     if c != b and alive[c] and graph[best, c]:
                         graph[b, c] = True
+                    if by_fill and graph[b, c]:
+                        stale[c] = True
     return formed
+
+
+@compiled
+def _cost(graph: Adjacency, alive: NDArray[np.bool_], log_sizes: Floats, a: int, by_fill: bool) -> tuple[float, int]:
+    """The logarithm of the cells of an attribute's clique, and, `by_fill`, the edges that it lacks."""
+    weight, fill = log_sizes[a], 0
+    for b in range(graph.shape[0]):
+        if alive[b] and graph[a, b]:
+            weight += log_sizes[b]
+            if by_fill:
+                for c in range(b):
+                    if alive[c] and graph[a, c] and not graph[b, c]:
+                        fill += 1
+    return weight, fill
 
 
 @compiled
@@ -62,11 +75,12 @@ def _is_maximal(formed: Adjacency) -> NDArray[np.bool_]:
     n = formed.shape[0]
     kept = np.ones(n, np.bool_)
     for k in range(n):
+        members = np.flatnonzero(formed[k])
         for earlier in range(k):
             if kept[earlier]:
                 inside = True
-                for a in range(n):
-                    if formed[k, a] and not formed[earlier, a]:
+                for a in members:
+                    if not formed[earlier, a]:
                         inside = False
                         break
                 if inside:
@@ -178,8 +192,13 @@ class JunctionTree:
 
     def home(self, clique: Clique) -> int | None:
         """The smallest node that holds the clique, if any does."""
-        fits = [index for index, node in enumerate(self.nodes) if set(clique) <= set(node)]
+        near = self._holders.get(clique[0], []) if clique else range(len(self.nodes))
+        fits = [index for index in near if set(clique) <= set(self.nodes[index])]
         return min(fits, key=lambda index: (self.domain.size(self.nodes[index]), index), default=None)
+
+    @cached_property
+    def _holders(self) -> dict[str, list[int]]:
+        return _holders(self.nodes)
 
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
@@ -195,11 +214,8 @@ class JunctionTree:
 def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
     """A junction tree whose nodes hold every clique. Deterministic."""
     nodes = interaction_graph(domain, cliques).maximal_cliques()
-    edges = sorted(
-        (-len(shared), i, j)
-        for (i, left), (j, right) in combinations(enumerate(nodes), 2)
-        if (shared := set(left) & set(right))
-    )
+    meeting = {pair for holders in _holders(nodes).values() for pair in combinations(holders, 2)}
+    edges = sorted((-len(set(nodes[i]) & set(nodes[j])), i, j) for i, j in meeting)
     # Kruskal: a spanning forest of largest separators is a junction tree.
     component = list(range(len(nodes)))
     joined: list[list[int]] = [[] for _ in nodes]
@@ -210,6 +226,15 @@ def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
             joined[i].append(j)
             joined[j].append(i)
     return _rooted(domain, nodes, joined)
+
+
+def _holders(nodes: Sequence[Clique]) -> dict[str, list[int]]:
+    """The indices of the nodes that hold each attribute, in order."""
+    found: dict[str, list[int]] = {}
+    for index, node in enumerate(nodes):
+        for name in node:
+            found.setdefault(name, []).append(index)
+    return found
 
 
 def _rooted(domain: Domain, nodes: tuple[Clique, ...], joined: list[list[int]]) -> JunctionTree:

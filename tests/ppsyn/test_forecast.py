@@ -1,13 +1,17 @@
 """What is told of a release beforehand is what the loop then does."""
 
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from loops import ScriptedCurator, small_plan, steps
 
+from ppsyn.domain import Attribute, Domain
 from ppsyn.forecast import at_budget, forecast
 from ppsyn.requests import MeasureRequest, SelectRequest, noise_scale
+from ppsyn.synthesizer import make_plan
+from schemas.config import AlgorithmConfig
 
 MECHANISMS = ("ppsyn", "aim", "mst", "mwem", "independent")
 
@@ -62,3 +66,12 @@ def test_more_rows_and_more_budget_make_smaller_shares() -> None:
 def test_noise_never_moves_more_than_all_rows() -> None:
     found = forecast(small_plan(rho=1e-9), 1)
     assert max(one.noise_share for one in found.singles) == 1
+
+
+def test_a_thousand_columns_are_told_of_in_seconds() -> None:
+    domain = Domain(tuple(Attribute(f"c{n}", 40 if n % 2 else 5) for n in range(1000)))
+    plan = make_plan(domain, Fraction(1, 20), 1, AlgorithmConfig())
+    forecast(plan, 50_000)  # what is compiled on first use
+    began = time.process_time()
+    assert len(forecast(plan, 50_000).singles) == 1000
+    assert time.process_time() - began < 10
