@@ -6,9 +6,10 @@ import hashlib
 import io
 import json
 import random
+import re
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -229,11 +230,85 @@ def _release(rng: random.Random, _: Path) -> Case:
 _SOURCES: tuple[Any, ...] = (
     {"kind": "parquet", "path": "people.parquet", "batch_rows": 50},
     {"kind": "csv", "path": {"url": "people.csv", "region": "us-east-1"}, "delimiter": ",", "nulls": ["", "NA"]},
+    {
+        "kind": "csv", "path": "people.csv", "decimal": ",", "thousands": ".", "dates": "%d.%m.%Y",
+        "datetimes": "%d.%m.%Y %H:%M", "trues": ["ja"], "falses": ["nein"], "encoding": "cp1252",
+        "newlines_in_values": True,
+    },
     {"kind": "sql", "url": "sqlite:///people.db", "query": "select 1"},
-)
+)  # fmt: skip
 
 
 # Tables
+
+
+_WRITINGS: Mapping[str, tuple[Any, ...]] = {
+    "delimiter": (";", "\t", "|", ".", "0", '"', "\n", "é", ",,"),
+    "nulls": ([], ["", "NA"], ["0"], ["f", "m"], [CANARY_TEXT]),
+    "encoding": ("latin-1", "cp1252", "utf-8", "utf-16", "utf-7"),
+    "newlines_in_values": (True, True, False, "yes"),
+    "decimal": (",", ".", ";"),
+    "thousands": (".", ",", " ", "'", "_"),
+    "dates": (
+        "%d.%m.%Y",
+        "%m/%d/%y",
+        "%Y%m%d",
+        "%Y-%j",
+        "%d.%b %Y",
+        "%B %d, %Y",
+        "%d.%m.%Y%%",
+        "%Y",
+        "%s",
+        "%d%m%Y" * 50,
+    ),
+    "datetimes": ("%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %I:%M:%S.%f %p", "%H:%M", "%Y-%m-%d"),
+    "trues": (["ja", "t"], ["0"], ["true", "True"], [""], ["x"] * 10_000),
+    "falses": (["nein", "f"], ["1"], ["false"], ["ja"], ["x" * 10_000]),
+}
+"""What a release file may say of how a CSV file is written, and some that it may not."""
+
+
+def _writing(rng: random.Random) -> dict[str, Any]:
+    chosen = rng.sample(sorted(_WRITINGS), rng.choice((1, 2, 4)))
+    return {name: rng.choice(_WRITINGS[name]) for name in chosen}
+
+
+def _rewritten(rng: random.Random, data: bytes, writing: Mapping[str, Any]) -> bytes:
+    """The table as such a file might have it: some of its numbers, dates, words and ends of lines."""
+    text = data.decode()
+    if rng.random() < 0.7:
+        mark, comma = str(writing.get("thousands", ",")), str(writing.get("decimal", "."))
+        delimiter = str(writing.get("delimiter", ","))
+        text = text.replace(",", delimiter).replace("0.", f'"0{comma}' if comma == delimiter else f"0{comma}")
+        text = text.replace(str(CANARY_NUMBER), f'"{f"{CANARY_NUMBER:,}".replace(",", mark)}"')
+    if rng.random() < 0.5:
+        text = re.sub(r"(20\d\d)-(\d\d)-(\d\d)", rng.choice((r"\3.\2.\1", r"\2/\3/\1", r"\1\2\3", r"\1-\2-99")), text)
+    if rng.random() < 0.5:
+        text = text.replace("True", rng.choice(("ja", "0", '"1\n1"', '"'))).replace(
+            "False", rng.choice(("nein", "1", ""))
+        )
+    if rng.random() < 0.3:
+        text = text.replace(
+            CANARY_TEXT, rng.choice((f"{CANARY_TEXT}é", f'"{CANARY_TEXT}\n{CANARY_TEXT}"', f'"{CANARY_TEXT}'))
+        )
+    if rng.random() < 0.2:
+        text = text.replace("\n", rng.choice(("\r\n", "\r", "\n\n")))
+    return text.encode(rng.choice(("utf-8", "latin-1", "cp1252")), "replace")
+
+
+def _written(rng: random.Random, stage: Path) -> Case:
+    """A CSV file as it is in the world, with what a release file says of it."""
+    writing = _writing(rng)
+    data = _rewritten(rng, (stage / "people.csv").read_bytes(), writing)
+    if rng.random() < 0.3:
+        data = _damaged(rng, data)
+    path = "people.csv"
+    if rng.random() < 0.4:
+        path, data = "people.csv.gz", gzip.compress(data) * rng.choice((1, 1, 2))
+        data = _damaged(rng, data) if rng.random() < 0.4 else data
+    release = {**RELEASE, "source": {"kind": "csv", "path": path, **writing}}
+    files: dict[str, bytes | str] = {path: data, "csv.yaml": yaml.safe_dump(release, sort_keys=False).encode()}
+    return Case(_reading(rng, "csv"), files)
 
 
 def _csv(rng: random.Random, stage: Path) -> Case:
@@ -342,24 +417,50 @@ def _broken(rows: int) -> tuple[pa.Buffer, pa.Buffer]:
 
 # The command line
 
+_BUCKET = ("--endpoint", "--region", "--credentials")
+
 _COMMANDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("plan", "parquet.yaml"), ("--rows", "--set", "--json")),
-    (("budget", "people"), ("--set-cap", "--store", "--endpoint", "--region", "--credentials", "--json")),
-    (("audit", PUBLISHED), ("--account", "--json", "--endpoint", "--region", "--credentials")),
+    (("budget", "people"), ("--set-cap", "--store", *_BUCKET, "--json")),
+    (("audit", PUBLISHED), ("--account", "--json", *_BUCKET)),
+    (("audit", "store/releases/people/latest", "--account", "store"), ("--account", "--json", *_BUCKET)),
     (("regenerate", PUBLISHED, "--out", "more.parquet"), ("--rows", "--seed", "--row-group", "--json", "--quiet")),
-    (("schema", "draft", "people.csv"), ("--out", "--delimiter", "--force", "--region")),
-    (("schema", "check", "csv.yaml", "people.yaml", "--anywhere"), ("--delimiter", "--region")),
+    (("regenerate", PUBLISHED, "--out", "more.csv.gz"), ("--rows", "--seed", "--row-group", "--scheduler", *_BUCKET)),
+    (("schema", "draft", "people.csv"), ("--out", "--delimiter", "--force", "--public", *_BUCKET)),
+    (("schema", "draft", "csv.yaml", "--public", "people.parquet"), ("--out", "--public", "--force")),
+    (("schema", "check", "csv.yaml", "people.yaml", "--anywhere"), ("--delimiter", *_BUCKET)),
     (("quality", PUBLISHED, "csv.yaml"), ("--rho", "--epsilon", "--marginal", "--json", "--store", "--private")),
     (("private-report", PUBLISHED, "csv.yaml"), ("--out", "--marginal", "--target", "--store", "--private")),
-    (("abandon", "none", "--yes"), ("--store", "--private")),
+    (("abandon", "none", "--yes"), ("--store", "--private", *_BUCKET)),
+    (("abandon", RUN, "parquet.yaml", "--yes"), ("--store", "--private", *_BUCKET)),
+    (("clean", "parquet.yaml"), ("--set", "--json")),
+    (("clean", "parquet.yaml", "--yes"), ("--json",)),
+    (("release", "none.yaml"), ("--set", "--resume", "--new", "--quiet", "--log", "--json")),
+    (
+        ("selftest", "privacy", "--case", "none"),
+        ("--case", "--runs", "--folders", "--thorough", "--jobs", "--seed", "--out", "--json"),
+    ),
+    (
+        ("benchmark", "--datasets", "none", "--out", "bench"),
+        (
+            "--datasets", "--mechanisms", "--epsilons", "--seeds", "--degree", "--workload-seed", "--model-mb",
+            "--metrics", "--data-dir", "--peers", "--jobs", "--json",
+        ),
+    ),
     (("load", "saved"), ()),
 )  # fmt: skip
+"""Each with its options. Those that would run for minutes are told of something that is not there."""
+
+_FLAGS = ("--json", "--quiet", "--force", "--new", "--thorough")
 
 _FIELDS = (
     "privacy.epsilon", "privacy.rho", "privacy.delta", "dataset", "schema", "source.path", "source.batch_rows",
     "algorithm.levels", "algorithm.rounds", "algorithm.fold", "algorithm.model_mb", "algorithm.mechanism",
     "stores.root", "workload.cliques", "workload.degree", "workload.max_cells", "generation.rows", "generation.seed",
     "account.cap",
+    "source.decimal", "source.thousands", "source.dates", "source.datetimes", "source.trues", "source.falses",
+    "source.encoding", "source.newlines_in_values", "source.delimiter", "source.nulls", "source.kind", "source.query",
+    "algorithm.loose", "algorithm.refine", "algorithm.thrift", "algorithm.eta", "stores.private", "stores.releases",
     "runtime.workers", "runtime.scheduler", "privacy.person.max_rows", "privacy.person", "algorithm.iterations",
     ".", "",
 )  # fmt: skip
@@ -370,7 +471,7 @@ def _command(rng: random.Random, _: Path) -> Case:
     given = list(words)
     for _ in range(rng.randrange(3)):
         option = rng.choice(options) if options else "--json"
-        if option in ("--json", "--quiet", "--force"):
+        if option in _FLAGS:
             given.append(option)
         elif option == "--set":
             given += [option, f"{rng.choice(_FIELDS)}={rng.choice((*_WORDS, *map(str, _NUMBERS)))}"]
@@ -379,6 +480,8 @@ def _command(rng: random.Random, _: Path) -> Case:
     if rng.random() < 0.5:
         at = rng.randrange(len(given))
         given[at] = rng.choice(_WORDS)
+    if given[:1] in (["release"], ["selftest"], ["benchmark"]):  # would be done if it were right
+        given += {"release": [], "selftest": ["--case", "none"], "benchmark": ["--datasets", "none"]}[given[0]]
     return Case(tuple(given))
 
 
@@ -435,7 +538,8 @@ def _sealed(files: dict[str, bytes | str], folder: Path) -> dict[str, bytes | st
 
 def _state(rng: random.Random, stage: Path) -> Case:
     """Accounts and records that are damaged."""
-    below = sorted(path for path in (stage / "store").rglob("*") if path.is_file() and "releases" not in path.parts)
+    files = (path for path in (stage / "store").rglob("*") if path.is_file())
+    below = sorted(path for path in files if "releases" not in path.parts or path.name == "latest.json")
     path = rng.choice(below)
     command = rng.choice(
         (
@@ -443,7 +547,9 @@ def _state(rng: random.Random, stage: Path) -> Case:
             ("budget", "people", "--json"),
             ("plan", "parquet.yaml"),
             ("abandon", RUN, "--yes"),
+            ("clean", "parquet.yaml", "--yes"),
             ("audit", PUBLISHED, "--account", "store"),
+            ("audit", "store/releases/people/latest", "--account", "store"),
             ("quality", PUBLISHED, "--store", "store", "--rho", "0.001"),
         )
     )
@@ -515,7 +621,7 @@ def _retyped_or_repeated(rng: random.Random, table: pa.Table) -> bytes:
 
 
 KINDS: tuple[Callable[[random.Random, Path], Case], ...] = (
-    _schema, _release, _csv, _parquet, _command, _saved, _published, _state,
+    _schema, _release, _csv, _parquet, _command, _saved, _published, _state, _written,
 )  # fmt: skip
 
 
