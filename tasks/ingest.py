@@ -3,7 +3,7 @@
 from prefect import get_run_logger
 
 from ppsyn.runs import records
-from ppsyn.storage import open_store, prove, try_out
+from ppsyn.storage import open_store
 from schemas.release import ReleaseConfig
 from schemas.run import RunRef
 from schemas.table import TableSchema
@@ -12,10 +12,7 @@ from tasks.step import step
 
 @step("check inputs")
 def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
-    """See that the run can be done at all: the plan, the stores, the names of the columns. No row is read."""
-    prove(open_store(ref.root))
-    for place in {ref.private.url: ref.private, ref.releases.url: ref.releases}.values():
-        try_out(open_store(place))
+    """See that a new run can be done at all: the plan, the budget, the names of the columns. No row is read."""
     if not records.has_record(open_store(ref.root), ref.run):
         for sentence in records.check_possible(config, table):
             get_run_logger().warning(sentence)
@@ -23,7 +20,7 @@ def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None
 
 @step("open account")
 def open_account(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
-    """Write down the inputs and set the budget aside, or see that they are those of the run that is resumed."""
+    """Write down the inputs, try the stores, set the budget aside; or see that the inputs are still the run's."""
     records.begin(ref, config, table)
 
 

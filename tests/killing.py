@@ -91,6 +91,7 @@ class Point:
 
 POINTS: Mapping[str, Point] = {
     "record": Point("ppsyn.runs.records:_write_record"),
+    "tried": Point("ppsyn.storage.store:Store.delete"),
     "hold": Point("ppsyn.dp.account:StoredAccount.hold"),
     "fragment": Point("ppsyn.ingest:write_codes"),
     "fragment-torn": Point("ppsyn.ingest:write_codes", act=tear),
@@ -390,6 +391,8 @@ UNWRITTEN = Scene("before the record", "record", 1)
 """After which there is nothing to resume."""
 
 SCENES = (
+    Scene("while the private place is tried", "tried", 1),
+    Scene("while the place of releases is tried", "tried", 2, is_slow=True),
     Scene("between record and hold", "hold", 1),
     Scene("ingest: before the second fragment", "fragment", 2, is_slow=True),
     Scene("ingest: in the file of the second fragment", "fragment-torn", 2, is_slow=True),

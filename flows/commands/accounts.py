@@ -90,9 +90,9 @@ def _places(file: str | None, private: str | None, place: dict[str, Any]) -> "tu
 def clean(file: str, settings: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Remove what dead runs left in the places that FILE, a release file, names.
 
-    Copies of private tables and unfinished releases of runs that are published or abandoned; those of runs that
-    no account in FILE's root knows, if nothing wrote to them for a day; and objects of self-tests. Runs that are
-    open are left as they are: go on with them, or abandon them.
+    Copies of private tables and unfinished releases of runs that are published or abandoned, and those of runs
+    that no account in FILE's root knows, if nothing wrote to them for a day. Runs that are open are left as they
+    are: go on with them, or abandon them.
 
     \b
     Examples:

@@ -22,10 +22,10 @@ from ppsyn.releases.layout import QUALITY
 from ppsyn.releases.publish import guarantee_of, part_of
 from ppsyn.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.runs.known import check_known
-from ppsyn.runs.records import note_places, private_folder, quality_key, unit_of
+from ppsyn.runs.records import note_places, private_folder, quality_key, try_places, unit_of
 from ppsyn.snapshot import Shelf, open_snapshot
 from ppsyn.sources import check_source, check_stable
-from ppsyn.storage import Store, open_store, prove, try_out
+from ppsyn.storage import Store, open_store, prove
 from schemas.quality import Quality, QualityRecord
 from schemas.release import Source
 from schemas.run import RunRef
@@ -44,15 +44,12 @@ def unanswered(account: StoredAccount, release: Store, run: str) -> list[Part]:
 
 
 def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, release: Store) -> None:
-    """See that the figures can be had and kept, before anything is set aside. No row is read.
+    """See that the figures can be had, before anything is written or set aside. No row is read.
 
     Raises:
         PPSynError: If they cannot.
     """
     root = open_store(ref.root)
-    prove(root)
-    try_out(open_store(ref.private))
-    try_out(release)
     account = StoredAccount(root, ref.dataset)
     check_known(account, root, open_store(ref.releases))
     account.check_terms(None, unit_of(record.person))
@@ -90,9 +87,15 @@ def measure(
     """
     root = open_store(ref.root)
     account = StoredAccount(root, ref.dataset)
-    if not root.create(quality_key(ref.run), record.to_bytes()):
-        raise InvariantError("A run has the name of another.")
-    note_places(root, ref)
+    try:
+        if not prove(root, quality_key(ref.run), record.to_bytes()):
+            raise InvariantError("A run has the name of another.")
+        note_places(root, ref)
+        try_places(ref)
+    except StoreError:
+        with suppress(StoreError):  # what went wrong before says more
+            root.delete(f"runs/{ref.run}")
+        raise
     try:
         account.hold(ref.run, record.rho, record.digest(), quality_of=record.release)
     except AccountError:

@@ -11,7 +11,7 @@ from ppsyn.errors import AccountError, InvariantError, RunError, StoreError
 from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.records import places_of, private_folder, run_folder
-from ppsyn.storage import Store, open_store, stale_tests
+from ppsyn.storage import Store, open_store
 from schemas.places import Place
 
 _GIVE = "Give the release file, or that place as --private."
@@ -174,22 +174,20 @@ def orphans(root: Store, places: Sequence[Place]) -> tuple[list[Left], list[Stuc
     parts: dict[str, Part] = {}
     for dataset in datasets(root):
         parts |= StoredAccount(root, dataset).book.parts
-    return [left for each in found if (left := each.left(parts.get(each.run or ""))) is not None], stuck
+    return [left for each in found if (left := each.left(parts.get(each.run))) is not None], stuck
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A folder that is removed when its run ends; of a self-test, there is no run."""
+    """A folder that is removed when its run ends."""
 
     place: Place
     folder: str
-    run: str | None
+    run: str
     is_old: bool
 
     def left(self, part: Part | None) -> Left | None:
         """What it is, unless it is needed or may be."""
-        if self.run is None:
-            return Left(self.place, self.folder, "a self-test")
         if part is None:
             return Left(self.place, self.folder, "of no run that is known") if self.is_old else None
         return None if part.is_open else Left(self.place, self.folder, "published" if part.manifest else "abandoned")
@@ -198,7 +196,4 @@ class _Candidate:
 def _candidates(store: Store) -> list[_Candidate]:
     folders = [(run, private_folder(run)) for run in store.folders("runs") if store.holds(private_folder(run))]
     folders += [(run, staging_folder(run)) for run in store.folders("staging")]
-    tests = [_Candidate(store.place, folder, None, True) for folder in stale_tests(store)]
-    return tests + [
-        _Candidate(store.place, folder, run, store.is_older(folder, _UNKNOWN_FOR)) for run, folder in folders
-    ]
+    return [_Candidate(store.place, folder, run, store.is_older(folder, _UNKNOWN_FOR)) for run, folder in folders]

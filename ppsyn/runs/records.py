@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
@@ -10,12 +11,21 @@ from ppsyn.discretize import domain_of
 from ppsyn.dp.account import StoredAccount, unopened
 from ppsyn.dp.book import Part
 from ppsyn.dp.budget import rho_of
-from ppsyn.errors import AccountError, CapExceededError, ConfigError, MissingError, ResumeRefusedError, RunError
+from ppsyn.errors import (
+    AccountError,
+    CapExceededError,
+    ConfigError,
+    MissingError,
+    ResumeRefusedError,
+    RunError,
+    StoreError,
+)
 from ppsyn.ingest import ingest, is_whole
+from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.known import check_known
 from ppsyn.sources import check_source, check_stable
 from ppsyn.state import Plan
-from ppsyn.storage import Store, open_store
+from ppsyn.storage import Store, open_store, prove, try_out
 from ppsyn.synthesizer import make_plan
 from ppsyn.version import code_version
 from schemas.config import PersonUnit, PrivacyConfig
@@ -100,7 +110,8 @@ def quality_key(run: str) -> str:
 
 def _write_record(root: Store, record: RunRecord) -> None:
     """Write down the inputs of a new run."""
-    if not root.create(_key(record.run), record.to_bytes()) and root.get(_key(record.run)) != record.to_bytes():
+    key, data = _key(record.run), record.to_bytes()
+    if not prove(root, key, data) and root.get(key) != data:
         raise RunError(f"There is a run {record.run} already.")
 
 
@@ -209,23 +220,34 @@ def _check_budget(config: ReleaseConfig) -> None:
 
 
 def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
-    """Write down a new run's inputs and set its budget aside; or see that a run can go on.
+    """Write down a new run's inputs, try its stores and set its budget aside; or see that a run can go on.
+
+    What is tried is written where the run has its own: whatever ends the run removes it, should the process be killed.
 
     Raises:
         ResumeRefusedError: If the run began with other inputs.
         RunError: If its record is gone or damaged.
+        StoreError: If a store will not do; a new run then leaves no trace.
         AccountError: If the account does not have the budget, or does not fit; a new run then leaves no trace.
     """
     root, record = open_store(ref.root), new_record(config, table, ref.run)
     part = _part_of(ref)
     is_new = part is None and not has_record(root, ref.run)
-    if has_record(root, ref.run):
-        check_unchanged(ref, record)
-    elif part is None or part.grant.inputs == record.digest():
-        _write_record(root, record)
-    else:
+    if part is not None and not has_record(root, ref.run) and part.grant.inputs != record.digest():
         raise broken(ref.run, "its record is gone, and the release file as it is now would make another")
-    note_places(root, ref)
+    try:
+        if has_record(root, ref.run):
+            check_unchanged(ref, record)
+            prove(root, _key(ref.run), root.get(_key(ref.run)))
+        else:
+            _write_record(root, record)
+        note_places(root, ref)
+        try_places(ref)
+    except StoreError:
+        if is_new:
+            with suppress(StoreError):  # what went wrong before says more
+                root.delete(run_folder(ref.run))
+        raise
     try:
         _hold(ref, config)
     except AccountError:
@@ -249,6 +271,12 @@ def note_places(root: Store, ref: RunRef) -> None:
     private, releases = (None if place == ref.root else place for place in (ref.private, ref.releases))
     data = RunPlaces(private=private, releases=releases).model_dump_json(indent=2).encode() + b"\n"
     root.put(_places_key(ref.run), data)
+
+
+def try_places(ref: RunRef) -> None:
+    """See that the places of a run, beside the one with its account, can be used."""
+    try_out(open_store(ref.private), private_folder(ref.run))
+    try_out(open_store(ref.releases), staging_folder(ref.run))
 
 
 def places_of(root: Store, run: str) -> RunPlaces | None:

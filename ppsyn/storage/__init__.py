@@ -1,5 +1,5 @@
 """Objects by key, in a folder, a bucket or memory, with atomic create-if-absent."""
 
-from ppsyn.storage.store import Store, open_store, prove, stale_tests, try_out
+from ppsyn.storage.store import Store, open_store, prove, try_out
 
-__all__ = ["Store", "open_store", "prove", "stale_tests", "try_out"]
+__all__ = ["Store", "open_store", "prove", "try_out"]

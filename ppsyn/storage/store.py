@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from obstore import ReadableFile, WritableFile
     from obstore.store import S3Config, S3Credential
 
-SELF_TEST = "self-test"
-"""The folder of what is written to see whether a store will do."""
-
 _RACERS = 4
-_TESTED_FOR = timedelta(hours=1)
 _READERS = 16
 _TRIES = 10
 _BUFFER = 2**20
@@ -414,51 +410,34 @@ def _keys(place: Place) -> "Callable[[], S3Credential] | None":
     return lambda: found
 
 
-def prove(store: Store) -> None:
-    """See that the store honours create-if-absent, or refuse it: an account depends on it (claim C9).
+def prove(store: Store, key: str, data: bytes) -> bool:
+    """Create an object as several at once, and see that the store lets one at most: accounts depend on it (claim C9).
+
+    Nothing is left of it but the object, which was to be created or was there already. Returns whether it is new.
 
     Raises:
-        StoreError: If an object could be created twice, one after the other or at once.
+        StoreError: If the store lets it be created twice, one after the other or at once.
     """
-    _clear_up(store)
-    folder = f"{SELF_TEST}/{uuid4().hex}"
-    key = f"{folder}/object"
-    try:
-        values = [str(racer).encode() for racer in range(_RACERS)]
-        with ThreadPoolExecutor(_RACERS) as pool:
-            made = list(pool.map(partial(store.create, key), values))
-        if made.count(True) != 1 or store.create(key, b"again") or store.get(key) != values[made.index(True)]:
-            raise StoreError(
-                f"{store.place.url} lets an object be created twice, so an account kept there could lose entries. "
-                "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
-            )
-    finally:
-        with suppress(StoreError):  # what went wrong before says more
-            store.delete(folder)
+    with ThreadPoolExecutor(_RACERS) as pool:
+        made = list(pool.map(partial(store.create, key), [data] * _RACERS))
+    if made.count(True) > 1 or store.create(key, data):
+        raise StoreError(
+            f"{store.place.url} lets an object be created twice, so an account kept there could lose entries. "
+            "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
+        )
+    return True in made
 
 
-def try_out(store: Store) -> None:
-    """See that the store can be written, read and cleared, before anything depends on it.
+def try_out(store: Store, folder: str) -> None:
+    """See that the store can be written, read and cleared below a folder of a run, before anything depends on it.
 
     Raises:
         StoreError: If it cannot.
     """
-    _clear_up(store)
-    folder = f"{SELF_TEST}/{uuid4().hex}"
-    store.put(f"{folder}/object", b"self-test")
-    store.get(f"{folder}/object")
-    store.delete(folder)
-
-
-def stale_tests(store: Store) -> list[str]:
-    """Folders of self-tests whose process was killed: a self-test takes seconds."""
-    folders = (f"{SELF_TEST}/{name}" for name in store.folders(SELF_TEST))
-    return [folder for folder in folders if store.is_older(folder, _TESTED_FOR)]
-
-
-def _clear_up(store: Store) -> None:
-    for folder in stale_tests(store):
-        store.delete(folder)
+    tried = f"{folder}/{uuid4().hex}"
+    store.put(f"{tried}/object", b"tried")
+    store.get(f"{tried}/object")
+    store.delete(tried)
 
 
 def _reason(error: Exception) -> str:

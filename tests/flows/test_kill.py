@@ -80,6 +80,18 @@ def test_a_run_that_is_killed_before_it_is_written_down_holds_nothing_and_cannot
     assert objects(stage.root) == {}
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_run_that_is_killed_while_it_tries_its_stores_and_given_up_leaves_nothing(stage: Stage, nth: int) -> None:
+    file = str(stage.write())
+    died = stage.start("release", file, point="tried", nth=nth).wait()
+    left = set(objects(stage.root))
+    assert died.code == -signal.SIGKILL
+    assert any(key.endswith("/object") for key in left)
+    assert all(run_of(died) in key for key in left)
+    assert stage.start("abandon", run_of(died), "--yes", "--store", stage.root.url).wait().code == 0
+    assert objects(stage.root) == {}
+
+
 def test_a_finished_run_that_is_resumed_again_changes_nothing_and_says_where_the_release_is(stage: Stage) -> None:
     file = str(stage.write())
     first = stage.start("release", file).wait()

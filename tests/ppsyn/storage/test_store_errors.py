@@ -21,7 +21,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "keys": lambda store: store.keys(),
     "folders": lambda store: store.folders(),
     "delete": lambda store: store.delete("folder"),
-    "prove": prove,
+    "prove": lambda store: prove(store, "run/record", b""),
 }
 
 

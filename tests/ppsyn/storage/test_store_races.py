@@ -165,8 +165,8 @@ def test_many_that_clear_up_beside_each_other_all_succeed(tmp_path: Path) -> Non
 
     def work(number: int) -> None:
         for turn in range(40):
-            store.put(f"self-test/{number}-{turn}/object", b"x")
-            store.delete(f"self-test/{number}-{turn}")
+            store.put(f"tried/{number}-{turn}/object", b"x")
+            store.delete(f"tried/{number}-{turn}")
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
