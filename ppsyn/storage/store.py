@@ -16,7 +16,7 @@ from errno import EFBIG, EINVAL
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ from schemas.places import Place
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
-    from obstore import ReadableFile, WritableFile
+    from obstore import ObjectMeta, ReadableFile, WritableFile
     from obstore.store import S3Config, S3Credential
 
 _RACERS = 4
@@ -48,6 +48,7 @@ _ANSWERED: set[str] = set()
 _PASSING = re.compile(r"HTTP error|status code: (5\d\d|429)")
 """What an error says that may be over soon: no connection, one that was cut, no answer in time, a server in trouble."""
 _DELETED_AT_ONCE = 1000
+_T = TypeVar("_T")
 _Told: TypeAlias = Callable[[], AbstractContextManager[None]]
 _MEMORY: dict[str, MemoryStore] = {}
 
@@ -90,23 +91,21 @@ class Store:
         with self._told("write", key):
             self._write(key, data, is_new=False)
 
-    def _again(self, call: Callable[[], object]) -> None:
-        """Repeat what obstore does not, which cannot know that to repeat it does no harm, while the store is away.
+    def _again(self, call: Callable[[], _T]) -> _T:
+        """Repeat what obstore does not, while the store is away: writes, and reads whose answer was cut off.
 
-        What was written at the first try is found at the second to be there already: callers of `create` look whether
-        it is their own.
+        It cannot know that to repeat a write does no harm here. What was written at the first try is found at the
+        second to be there already: callers of `create` look whether it is their own.
         """
         give_up, pause = time.monotonic() + _patience(self.place).total_seconds(), 0.1
         while True:
             try:
-                call()
+                return call()
             except GenericError as error:
                 if not (self.place.is_s3 and _PASSING.search(str(error))) or time.monotonic() > give_up:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE.total_seconds())
-            else:
-                return
 
     def _write(self, key: str, data: bytes, *, is_new: bool) -> None:
         """Write an object; again, if a process that clears up took away the folder that was just made for it."""
@@ -141,10 +140,13 @@ class Store:
         """
         with self._told("read", key):
             self._check_regular(key)
-            found = obstore.get(self._backend, self._prefix + key)
-            if found.meta["size"] > most:
-                raise OSError(EFBIG, f"it has more than {most:,} bytes")
-            return found.bytes().to_bytes()
+            return self._again(partial(self._get, key, most))
+
+    def _get(self, key: str, most: int) -> bytes:
+        found = obstore.get(self._backend, self._prefix + key)
+        if found.meta["size"] > most:
+            raise OSError(EFBIG, f"it has more than {most:,} bytes")
+        return found.bytes().to_bytes()
 
     def get_all(self, keys: Iterable[str]) -> list[bytes]:
         """The objects; from a server, read side by side."""
@@ -168,13 +170,18 @@ class Store:
     def keys(self, prefix: str = "") -> list[str]:
         """The keys below a folder, sorted."""
         with self._told("list", prefix):
-            pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
-            return sorted(meta["path"].removeprefix(self._prefix) for page in pages for meta in page)
+            return sorted(meta["path"].removeprefix(self._prefix) for meta in self._listed(prefix))
+
+    def _listed(self, prefix: str) -> "list[ObjectMeta]":
+        """What there is below a folder."""
+        folder = (self._prefix + prefix).rstrip("/") or None
+        return self._again(lambda: [meta for page in obstore.list(self._backend, folder) for meta in page])
 
     def level(self, prefix: str = "") -> tuple[list[str], list[str]]:
         """The keys right below a folder, and the names of the folders there, sorted; not what these hold."""
         with self._told("list", prefix):
-            found = obstore.list_with_delimiter(self._backend, (self._prefix + prefix).rstrip("/") or None)
+            folder = (self._prefix + prefix).rstrip("/") or None
+            found = self._again(partial(obstore.list_with_delimiter, self._backend, folder))
             keys = sorted(meta["path"].removeprefix(self._prefix) for meta in found["objects"])
             return keys, sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
@@ -196,8 +203,7 @@ class Store:
                 except FileNotFoundError:
                     return False
             else:
-                pages = obstore.list(self._backend, (self._prefix + prefix).rstrip("/") or None)
-                times = [meta["last_modified"] for page in pages for meta in page]
+                times = [meta["last_modified"] for meta in self._listed(prefix)]
             return all(time < datetime.now(UTC) - age for time in times)
 
     def delete(self, prefix: str) -> None:
@@ -218,7 +224,7 @@ class Store:
         told = partial(self._told, "read", key)
         with told():
             self._check_regular(key)
-            source = _Source(obstore.open_reader(self._backend, self._prefix + key), told)
+            source = _Source(obstore.open_reader(self._backend, self._prefix + key), told, self._again)
         with io.BufferedReader(source, _BUFFER) as file:
             yield file
 
@@ -256,7 +262,8 @@ class Store:
             raise MissingError(self.url(source))
         for name in sorted(names, key=lambda name: name == last):
             with self._told("write", f"{target}/{name}"):
-                obstore.copy(self._backend, f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}")
+                old, new = f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}"
+                self._again(partial(obstore.copy, self._backend, old, new))
         self.delete(source)
 
     def _check_regular(self, key: str) -> None:
@@ -287,11 +294,19 @@ class Store:
         raise failure
 
 
+class _Again(Protocol):
+    """As `Store._again`."""
+
+    def __call__(self, call: Callable[[], _T], /) -> _T:
+        """Repeat a call while the store is away."""
+        ...
+
+
 class _Source(io.RawIOBase):
     """obstore's reader, as Python's libraries expect a file to be."""
 
-    def __init__(self, file: "ReadableFile", told: _Told) -> None:
-        self._file, self._told = file, told
+    def __init__(self, file: "ReadableFile", told: _Told, again: "_Again") -> None:
+        self._file, self._told, self._again = file, told, again
 
     @override
     def readable(self) -> bool:
@@ -313,9 +328,13 @@ class _Source(io.RawIOBase):
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
         with self._told():
-            data = self._file.read(len(view)).to_bytes()
+            data = self._again(partial(self._read_at, self._file.tell(), len(view)))
         view[: len(data)] = data
         return len(data)
+
+    def _read_at(self, place: int, size: int) -> bytes:
+        self._file.seek(place)
+        return self._file.read(size).to_bytes()
 
 
 class _Sink(io.BufferedIOBase):

@@ -1,6 +1,7 @@
 """A store proves that it honours create-if-absent; one that does not is refused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ def test_a_store_that_honours_conditions_passes_and_is_left_as_it_was(store: Sto
 def test_many_may_prove_one_folder_at_once(tmp_path: Path) -> None:
     store = open_store(Place(url=str(tmp_path)))
     with ThreadPoolExecutor(8) as pool:
-        new = list(pool.map(lambda number: prove(store, f"run-{number % 10}/record", b"1"), range(100)))
+        keys = [f"run-{number % 10}/record" for number in range(100)]
+        new = list(pool.map(prove, repeat(store), keys, repeat(b"1")))
     assert new.count(True) == 10
     assert store.keys() == [f"run-{number}/record" for number in range(10)]
 
