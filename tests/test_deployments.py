@@ -136,6 +136,8 @@ def test_prefect_takes_the_values(path: Path, monkeypatch: pytest.MonkeyPatch, t
     assert not settings.results.persist_by_default
     assert not settings.server.analytics_enabled
     assert not settings.logging.log_prints
+    assert settings.server.services.db_vacuum.enabled_vacuum_types >= {"events", "flow_runs"}
+    assert settings.server.services.db_vacuum.retention_period.days == 90
 
 
 @pytest.mark.parametrize("path", ENV_FILES, ids=lambda path: path.name)
