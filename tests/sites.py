@@ -127,7 +127,7 @@ def wait_for(is_so: Callable[[], bool], seconds: float) -> None:
     give_up = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < give_up, "It took too long."
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 @contextlib.contextmanager
