@@ -10,7 +10,7 @@ DATA ?= data
 CASES ?= 5000
 
 .PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine benchmark-generation \
-	benchmark-pipeline benchmark-account
+	benchmark-pipeline benchmark-account benchmark-history
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
@@ -65,6 +65,9 @@ benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
 
 benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the charges that an account has
 	$(BIN)/python -m flows.years examples/adult/release.yaml
+
+benchmark-history: $(VENV)/ready  ## what Prefect's database keeps of releases, and what is left once it forgot them
+	cd tests && ../$(BIN)/python -m history
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
