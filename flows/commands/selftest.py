@@ -27,15 +27,23 @@ def selftest() -> None:
 @click.option(
     "--case", "cases", multiple=True, metavar="NAME", help="A case to attack; may be repeated. By default all."
 )
-@click.option("--runs", type=click.IntRange(min=20), help="Releases a side; of cases that need stores half as many.")
+@click.option(
+    "--runs", type=click.IntRange(min=20), help="Releases a side; of mst three times and of mwem twice as many."
+)
 @click.option("--folders", type=click.IntRange(min=20), help="Releases a side that go on to a published folder.")
-@click.option("--thorough", is_flag=True, help="As many as the figures of the docs are of; takes 10 to 20 minutes.")
+@click.option(
+    "--thorough", is_flag=True, help="So many that the bounds come close to the claim; takes an hour or more."
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True,
     help="Of the synthetic rows; the noise has none.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False), help="A folder for selftest.json and the plot selftest.svg.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    help="A folder for selftest.json, the table selftest.md and the plot selftest.svg.",
+)
 @JSON_OPTION
 @told
 def privacy(

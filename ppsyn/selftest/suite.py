@@ -16,8 +16,6 @@ _BATCH = 50
 _TWINS = 3
 _TABLES_SHARE = 4
 """Of one release in so many the synthetic table is made and attacked, too."""
-_STORES_SHARE = 2
-"""Releases through the stores take several times as long: there are so many times fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +23,8 @@ class Effort:
     """How many releases to make, a side.
 
     Attributes:
-        runs: In memory; half as many where they need stores.
-        folders: That go on to a published folder.
+        runs: Whose answers are attacked; a case may need several times as many.
+        folders: That go on to a published folder, besides.
         jobs: Processes at a time.
         seed: Of the synthetic rows; the noise has none.
     """
@@ -37,7 +35,7 @@ class Effort:
     seed: int = 0
 
 
-DEFAULT, THOROUGH = Effort(runs=800, folders=60), Effort(runs=8000, folders=400)
+DEFAULT, THOROUGH = Effort(runs=400, folders=30), Effort(runs=12_000, folders=200)
 
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")
@@ -79,8 +77,9 @@ def audit(cases: Sequence[Case], effort: Effort) -> Iterator[Finding]:
 
 
 def _batches(case: Case, effort: Effort) -> Iterator[Batch]:
-    tables, runs = effort.runs // _TABLES_SHARE, effort.runs // _STORES_SHARE
-    plain: dict[Way, int] = {"stores": runs} if case.needs_stores else {"table": tables, "loop": effort.runs - tables}
+    runs = effort.runs * case.times
+    tables = runs // _TABLES_SHARE
+    plain: dict[Way, int] = {"stores": runs} if case.needs_stores else {"table": tables, "loop": runs - tables}
     counts: dict[Way, int] = {"folder": effort.folders, **plain}
     for way, count in counts.items():
         for first in range(0, count, _BATCH):
