@@ -37,7 +37,8 @@ RUN, OTHER, QUALITY = "20260101-000000-00000000", "20260101-000000-11111111", "2
 _DATASET = "canary"
 _CAP = 1000.0
 _OTHER_RHO = Fraction(8)
-"""Of the run beside: it sees the table far better than the release that is attacked may."""
+_OTHER: Mapping[str, object] = {"mechanism": "mst", "iterations": 1}
+"""The run beside sees the table far better than the release that is attacked may; it is one that takes little time."""
 
 Wrapper = Callable[[Curator], Curator]
 """What is put between the loop and its curator."""
@@ -57,12 +58,18 @@ class Released:
 
 
 class Stage:
-    """Where releases are made: a private table on disk, and a store in memory that is emptied between them."""
+    """Where releases are made: a private table on disk, and a store in memory that is emptied between them.
+
+    A release that is published encodes the table itself. Others get a copy of the encoded table, which takes longer to
+    make than all answers together, and is the same for each of them.
+    """
 
     def __init__(self, case: Case, folder: Path) -> None:
         """Keep the private table in `folder`."""
         self._case, self._source = case, folder / "table.parquet"
         self._root = Place(url=f"memory://selftest-{os.getpid()}")
+        self._has_canary: bool | None = None
+        self._encoded: Mapping[str, bytes] = {}
 
     def release(
         self, seed: int, *, has_canary: bool, is_published: bool, between: Wrapper = lambda curator: curator
@@ -75,7 +82,11 @@ class Stage:
             is_published: Whether it goes on to the published folder.
             between: What the answers pass through.
         """
-        self._case.frame(has_canary=has_canary).to_parquet(self._source, index=False)
+        if has_canary != self._has_canary:
+            self._case.frame(has_canary=has_canary).to_parquet(self._source, index=False)
+            self._has_canary, self._encoded = has_canary, {}
+        if is_published:
+            self._encoded = {}
         try:
             return self._released(seed, is_published, between)
         finally:
@@ -85,7 +96,7 @@ class Stage:
         case, config = self._case, self._config(self._case.rho, seed)
         run = self._begun(config, RUN, between)
         tapes = [run]
-        other = self._begun(self._config(_OTHER_RHO, seed), OTHER) if case.is_overlapped else None
+        other = self._begun(self._config(_OTHER_RHO, seed, _OTHER), OTHER) if case.is_overlapped else None
         while run.state.stage != "done":
             run.ask()
             run.absorb()
@@ -110,10 +121,19 @@ class Stage:
     def _begun(self, config: ReleaseConfig, name: str, between: Wrapper = lambda curator: curator) -> "_Taped":
         ref = records.ref_of(config, name)
         records.begin(ref, config, self._case.table)
-        records.snapshot(ref)
+        self._encode(ref)
         return _Taped(ref, between)
 
-    def _config(self, rho: Fraction, seed: int) -> ReleaseConfig:
+    def _encode(self, ref: RunRef) -> None:
+        """Put the copy of the encoded table in its place; if there is none yet, encode the table."""
+        private = open_store(ref.private.under(records.private_folder(ref.run)))
+        for key, data in self._encoded.items():
+            private.put(key, data)
+        records.snapshot(ref)
+        keys = private.keys()
+        self._encoded = {key: private.get(key) for key in keys}
+
+    def _config(self, rho: Fraction, seed: int, settings: Mapping[str, object] | None = None) -> ReleaseConfig:
         return ReleaseConfig.model_validate(
             {
                 "dataset": _DATASET,
@@ -121,7 +141,8 @@ class Stage:
                 "schema": "canary.yaml",
                 "privacy": self._case.privacy.model_copy(update={"rho": float(rho)}),
                 "account": {"cap": {"rho": _CAP}},
-                "algorithm": self._case.settings,
+                "algorithm": settings or self._case.settings,
+                "workload": self._case.workload,
                 "generation": {"seed": seed},
                 "stores": {"root": self._root},
             }
