@@ -260,5 +260,5 @@ def corner(without: Floats, present: Floats, threshold: float, sure: float) -> f
 
 
 def _curve(without: Floats, present: Floats) -> tuple[tuple[float, float], ...]:
-    thresholds = np.quantile(np.concatenate([without, present]), np.linspace(0, 1, 201))
-    return tuple((float((without > t).mean()), float((present <= t).mean())) for t in thresholds)
+    thresholds = np.quantile(np.concatenate([without, present]), np.linspace(0, 1, 101))
+    return tuple((round((without > t).mean(), 4), round((present <= t).mean(), 4)) for t in thresholds)

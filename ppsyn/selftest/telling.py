@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ppsyn.selftest.attacks import THRESHOLDS, Finding
 from ppsyn.selftest.cases import MU, RHO
 from ppsyn.selftest.tradeoff import gaussian_misses, zcdp_misses, zcdp_mu
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666", "#7A3E9D", "#8C6D1F")
+_ACROSS = 3
 HEADS = ("case", "runs", "folders", "CPU s", "claimed", "allowed", "answers", "table", "folder", "verdict")
 
 NOTE = (
@@ -37,6 +38,12 @@ def line(texts: Sequence[str]) -> str:
     return f"{name:<12}" + "".join(f"{text:>9}" for text in numbers) + f"   {verdict}"
 
 
+def table(findings: Sequence[Finding]) -> str:
+    """The table as Markdown."""
+    lines = [HEADS, ("---", *["---:"] * (len(HEADS) - 2), "---"), *(cells(one) for one in findings)]
+    return "".join(f"| {' | '.join(texts)} |\n" for texts in lines)
+
+
 def as_json(findings: Sequence[Finding]) -> dict[str, object]:
     """For scripts."""
     return {
@@ -50,31 +57,39 @@ def as_json(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def write(findings: Sequence[Finding], folder: Path) -> None:
-    """Write selftest.json and selftest.svg into `folder`."""
+    """Write selftest.json, selftest.md and selftest.svg into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "selftest.md").write_text(table(findings), encoding="utf-8")
     (folder / "selftest.json").write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
     with rc_context({"svg.hashsalt": "ppsyn"}):
         _drawn(findings).savefig(folder / "selftest.svg", metadata={"Date": None})
 
 
 def _drawn(findings: Sequence[Finding]) -> Figure:
-    figure = Figure(figsize=(6.4, 6.0), layout="constrained")
-    axes = figure.add_subplot()
-    across = np.linspace(0, 1, 201)
-    axes.plot(across, 1 - across, color="#999999", linestyle=":", label="guessing")
-    axes.plot(
-        across, gaussian_misses(across, MU), color="black", linewidth=2, label=f"claimed: a Gaussian of mu {MU:g}"
-    )
-    least = [zcdp_misses(float(rate), float(RHO)) for rate in across]
-    axes.plot(across, least, color="black", linestyle="--", label=f"the least that {float(RHO):g}-zCDP allows")
-    for number, one in enumerate(findings):
-        rates = np.array(one.curve)
-        axes.plot(rates[:, 0], rates[:, 1], color=_COLOURS[number % len(_COLOURS)], linewidth=1, label=one.told)
-    axes.set_xlabel("without the canary, taken for one with it (false positives)")
-    axes.set_ylabel("with the canary, taken for one without it (false negatives)")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    axes.set_aspect("equal")
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="small")
+    """A panel for each case, for the curves of a sound suite lie on top of each other."""
+    rows = -(-len(findings) // _ACROSS)
+    figure = Figure(figsize=(2.6 * _ACROSS, 2.6 * rows + 1.1), layout="constrained")
+    panels = figure.subplots(rows, _ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
+    for panel, one in zip(panels, findings, strict=False):
+        _draw(panel, one)
+    for panel in panels[len(findings) :]:
+        panel.set_axis_off()
+    figure.supxlabel("false positives", fontsize="medium")
+    figure.supylabel("false negatives", fontsize="medium")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="medium")
     return figure
+
+
+def _draw(panel: Axes, finding: Finding) -> None:
+    rates = np.linspace(0, 1, 201)
+    panel.plot(rates, 1 - rates, color="#777777", linestyle=":", label="guessing")
+    panel.plot(rates, gaussian_misses(rates, MU), color="black", label=f"claimed: a Gaussian of mu {MU:g}")
+    least = [zcdp_misses(float(rate), float(RHO)) for rate in rates]
+    panel.plot(rates, least, color="black", linestyle="--", label=f"the least that {float(RHO):g}-zCDP allows")
+    positives, negatives = zip(*finding.curve, strict=True)
+    panel.plot(positives, negatives, color="#D55E00", label="the attack on the answers")
+    panel.set_title(finding.told, fontsize="small")
+    panel.set_xlim(0, 1)
+    panel.set_ylim(0, 1)
+    panel.set_aspect("equal")
+    panel.grid(visible=True, alpha=0.3)

@@ -27,6 +27,7 @@ def test_a_case_is_attacked_and_told_of(tmp_path: Path) -> None:
     assert (case["runs"], case["folders"], case["faults"]) == (60, 20, [])
     assert case["answers"]["mu"] <= case["answers"]["most"]
     assert "<svg" in (tmp_path / "out" / "selftest.svg").read_text()
+    assert "| independent | 60 | 20 |" in (tmp_path / "out" / "selftest.md").read_text()
 
 
 @pytest.mark.slow
