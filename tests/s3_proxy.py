@@ -15,7 +15,7 @@ from servers import BUCKET, HOST, SeaweedFS
 
 Conditions = Literal["kept", "ignored", "kept one at a time"]
 
-_DROPPED = {"Content-Length", "Transfer-Encoding", "Connection"}
+_DROPPED = {"Transfer-Encoding", "Connection"}
 
 
 @dataclass
@@ -43,7 +43,7 @@ def proxy(server: SeaweedFS, conditions: Conditions = "kept", racers: int = 4) -
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             known.seen.append(f"{self.command} {self.path}")
             if conditions == "kept" or "If-None-Match" not in self.headers:
-                self.reply(*_pass_on(server, self, body))
+                self.reply(*pass_on(server, self, body))
                 return
             key = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")
             if conditions == "kept one at a time" and _is_there(bucket, key, barrier):
@@ -53,9 +53,8 @@ def proxy(server: SeaweedFS, conditions: Conditions = "kept", racers: int = 4) -
 
         def reply(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response_only(status)
-            for name, value in headers.items():
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -96,7 +95,7 @@ def _is_there(bucket: S3Store, key: str, barrier: threading.Barrier) -> bool:
     return True
 
 
-def _pass_on(server: SeaweedFS, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+def pass_on(server: SeaweedFS, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
     """Send a request as it is, with the host that was signed, and bring the answer."""
     with contextlib.closing(http.client.HTTPConnection(urlsplit(server.endpoint).netloc, timeout=30)) as link:
         link.request(request.command, request.path, body, dict(request.headers.items()))

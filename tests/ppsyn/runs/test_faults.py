@@ -1,0 +1,100 @@
+"""Stores that are slow, in trouble, cut off, full or read-only: the run is published once and paid once."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import troubled_run
+from faulty import FAULTS, Fault, faulty
+from published import TINY
+from servers import SeaweedFS
+from troubled_run import go_on, outcome, release_in
+
+from ppsyn.dp.budget import rho_of
+from ppsyn.errors import StoreError
+from schemas.config import Budget
+from schemas.places import Place
+
+BUDGET = float(rho_of(Budget.model_validate(TINY["privacy"])))
+SHARE = 0.15
+"""Of all requests; about a hundred and fifty are made."""
+RESUMES = 20
+SEEDS = (pytest.param(0), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10)))
+
+
+def assert_published_and_paid_once(ended: dict[str, Any]) -> None:
+    assert ended["published"]
+    assert ended["problems"] == []
+    assert ended["charged"] == ended["granted"] == BUDGET
+    assert ended["answers"] == ended["charges"]
+    assert ended["left"] == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_server_in_trouble_is_waited_for_or_the_run_goes_on_when_it_is_over(
+    fault: Fault, seed: int, s3: Place, seaweedfs_server: SeaweedFS, tmp_path: Path
+) -> None:
+    refused: list[str] = []
+    with faulty(seaweedfs_server, fault, SHARE, seed) as between:
+        config = release_in(tmp_path, s3.model_copy(update={"endpoint": between.endpoint}))
+        while len(refused) < RESUMES:
+            try:
+                go_on(config)
+                break
+            except StoreError as error:
+                refused.append(str(error))
+    assert len(refused) < RESUMES, refused
+    assert between.done[fault] >= 5
+    sys.stdout.write(f"{fault}, seed {seed}: {between.done[fault]} faults, refused {len(refused)} times\n")
+    assert_published_and_paid_once(outcome(release_in(tmp_path, s3)))
+
+
+def told_by(*command: str) -> dict[str, Any]:
+    paths = os.pathsep.join(filter(None, (str(Path(troubled_run.__file__).parent), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def own_mounts(tmp_path: Path) -> tuple[str, ...]:
+    """A command that gives what it runs mounts of its own."""
+    mount = ("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path))
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("nobody here may mount anything")
+    return ("unshare", "-m", sys.executable, troubled_run.__file__)
+
+
+@pytest.mark.parametrize(
+    "kilobytes", [40, 200, *(pytest.param(size, marks=pytest.mark.slow) for size in (20, 60, 80, 120, 160, 240, 300))]
+)
+def test_a_disk_that_is_full_stops_a_run_which_goes_on_when_there_is_room(
+    own_mounts: tuple[str, ...], tmp_path: Path, kilobytes: int
+) -> None:
+    told = told_by(*own_mounts, "full", str(tmp_path), str(kilobytes))
+    assert "No space left on device" in told["refused"]
+    assert not told["stood"]["published"]
+    assert told["stood"]["charged"] <= BUDGET
+    assert_published_and_paid_once(told["ended"])
+
+
+@pytest.mark.parametrize("questions", [0, pytest.param(3, marks=pytest.mark.slow), 7])
+def test_a_disk_that_is_read_only_stops_a_run_before_its_next_charge(
+    own_mounts: tuple[str, ...], tmp_path: Path, questions: int
+) -> None:
+    told = told_by(*own_mounts, "read-only", str(tmp_path), str(questions))
+    assert "Read-only file system" in told["refused"]
+    assert told["stood"]["charges"] == told["stood"]["answers"] == questions
+    assert_published_and_paid_once(told["ended"])
