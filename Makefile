@@ -20,7 +20,7 @@ docs: $(VENV)/ready  ## the site, into out/site; a broken link or a page that no
 	@echo "open out/site/index.html"
 
 test: $(VENV)/ready $(VENV)/browser  ## the fast tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/ready $(VENV)/browser  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
