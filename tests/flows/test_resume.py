@@ -99,7 +99,7 @@ def test_a_run_whose_table_is_another_by_now_goes_on_with_its_own_copy(stage: St
 
 def test_other_code_is_refused(broken: Broken, tmp_path: Path) -> None:
     for package in ("flows", "tasks", "ppsyn", "schemas"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, tmp_path / package)  # with the machine code that was compiled of it
     with (tmp_path / "ppsyn" / "shares.py").open("a", encoding="utf-8") as file:
         file.write("\n# Another line.\n")
     settings = environment({**broken.stage.settings, "PYTHONPATH": str(tmp_path)})
@@ -141,6 +141,7 @@ def test_a_run_that_was_abandoned_before_it_held_anything_cannot_be_resumed(stag
     assert stage.start("release", file, "--resume", run).wait().code == 4
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_resume_a_run_at_once_none_draws_what_the_other_draws(stage: Stage) -> None:
     file = str(stage.write())
     run = run_of(stage.start("release", file, point="answer", nth=7).wait())
