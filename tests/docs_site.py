@@ -20,13 +20,13 @@ def build(docs: Path, site: Path, *options: str) -> "subprocess.CompletedProcess
     return subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def shared_site(folders: pytest.TempPathFactory) -> Path:
-    """The site with the notebook's results, which nobody may change."""
+def shared_site(folders: pytest.TempPathFactory, *, has_results: bool) -> Path:
+    """The site, with the notebook's results or without, which nobody may change."""
     base = folders.getbasetemp()
-    site = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    site = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / ("site" if has_results else "pages")
     with site.with_suffix(".lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (site / "index.html").exists():
-            done = build(ROOT / "docs", site)
+            done = build(ROOT / "docs", site, *([] if has_results else ["-D", "nb_execution_mode=off"]))
             assert done.returncode == 0, done.stderr
     return site

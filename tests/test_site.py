@@ -24,12 +24,9 @@ from schemas.table import TableSchema
 WIDTHS = (360, 1440)
 THEMES: tuple[Theme, ...] = ("light", "dark")
 NOTEBOOK = ROOT / "docs" / "ten-minutes.ipynb"
-VARIED = ("choosing-epsilon", "ten-minutes")
-"""A page with pictures and a wide table, and one with results of cells."""
-PAGES = [
-    pytest.param(name, marks=() if name in VARIED else pytest.mark.slow)
-    for name in sorted(path.stem for path in (*ROOT.glob("docs/*.md"), NOTEBOOK))
-]
+PAGES = sorted(path.stem for path in (*ROOT.glob("docs/*.md"), NOTEBOOK))
+VARIED = "choosing-epsilon"
+"""A page with pictures and a wide table."""
 
 TOO_WIDE = """() => [...document.querySelectorAll('article *')].filter((element) => {
   const box = element.getBoundingClientRect();
@@ -40,7 +37,13 @@ TOO_WIDE = """() => [...document.querySelectorAll('article *')].filter((element)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return shared_site(tmp_path_factory)
+    return shared_site(tmp_path_factory, has_results=True)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site without the results of the notebook, which take as long as all the rest."""
+    return shared_site(tmp_path_factory, has_results=False)
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +82,9 @@ def options_of(group: click.Group) -> Iterator[str]:
             yield from options_of(command)
 
 
-def test_every_setting_is_in_the_reference(site: Path) -> None:
+def test_every_setting_is_in_the_reference(pages: Path) -> None:
     told = re.findall(
-        r"<tr class=\"row-\w+\"><td><p><code[^>]*><span class=\"pre\">([\w-]+)", page_of(site, "settings")
+        r"<tr class=\"row-\w+\"><td><p><code[^>]*><span class=\"pre\">([\w-]+)", page_of(pages, "settings")
     )
     assert {*names_in(ReleaseConfig), *names_in(TableSchema)} <= set(told)
 
@@ -90,20 +93,24 @@ def page_of(site: Path, name: str) -> str:
     return (site / f"{name}.html").read_text(encoding="utf-8")
 
 
-def test_every_command_option_and_exit_code_is_in_the_reference(site: Path) -> None:
-    told = text_of(site / "commands.html")
+def test_every_command_option_and_exit_code_is_in_the_reference(pages: Path) -> None:
+    told = text_of(pages / "commands.html")
     assert [name for name in main.commands if f"ppsyn {name}" not in told] == []
     assert [option for option in options_of(main) if option not in told] == []
     assert [meaning for meaning in MEANINGS.values() if meaning not in told] == []
 
 
-def test_the_proofs_are_a_page(site: Path) -> None:
-    assert "Known limits" in text_of(site / "proofs.html")
+def test_the_proofs_are_a_page(pages: Path) -> None:
+    assert "Known limits" in text_of(pages / "proofs.html")
 
 
-def test_the_notebook_is_kept_without_results_and_shown_with_them(site: Path) -> None:
+def test_the_notebook_is_kept_without_results() -> None:
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     assert [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []
+
+
+@pytest.mark.slow
+def test_the_notebook_is_shown_with_results(site: Path) -> None:
     shown = page_of(site, "ten-minutes")
     assert "rho=0.0149731" in shown
     assert "<img" in shown
@@ -124,8 +131,17 @@ def test_what_the_site_cannot_vouch_for_is_an_error(tmp_path: Path) -> None:
         assert fault in done.stderr
 
 
+def test_a_page_opens_from_disk_without_an_error_or_the_network(browser: Browser, pages: Path) -> None:
+    assert_opens_alone(browser, pages, VARIED)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_from_disk_without_an_error_or_the_network(browser: Browser, site: Path, name: str) -> None:
+def test_every_page_opens_from_disk_without_an_error_or_the_network(browser: Browser, site: Path, name: str) -> None:
+    assert_opens_alone(browser, site, name)
+
+
+def assert_opens_alone(browser: Browser, site: Path, name: str) -> None:
     context = browser.new_context()
     page, said, asked = context.new_page(), list[str](), list[str]()
     page.on("console", lambda message: said.append(message.text))
@@ -159,15 +175,15 @@ def test_everybody_can_read_it(browser: Browser, site: Path, name: str, theme: T
         assert page.evaluate(FAINT)[1] == []
 
 
-def test_there_is_a_picture_for_each_question_about_epsilon(browser: Browser, site: Path) -> None:
-    with opened(browser, site / "choosing-epsilon.html", 360) as page:
+def test_there_is_a_picture_for_each_question_about_epsilon(browser: Browser, pages: Path) -> None:
+    with opened(browser, pages / f"{VARIED}.html", 360) as page:
         for name in ("belief", "guess", "errors", "releases"):
             box = page.locator(f"svg[aria-labelledby^='{name}-title']").bounding_box()
             assert box is not None, name
             assert box["width"] > 250, name
 
 
-def test_search_finds_a_page_from_disk(browser: Browser, site: Path) -> None:
-    with opened(browser, site / "search.html") as page:
-        page.goto(f"{(site / 'search.html').as_uri()}?q=abandon")
+def test_search_finds_a_page_from_disk(browser: Browser, pages: Path) -> None:
+    with opened(browser, pages / "search.html") as page:
+        page.goto(f"{(pages / 'search.html').as_uri()}?q=abandon")
         page.locator("#search-results a").first.wait_for()
