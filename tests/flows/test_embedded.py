@@ -187,6 +187,7 @@ def _command_lines() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
+@pytest.mark.slow
 def test_files_that_an_older_version_left_open_are_closed(tmp_path: Path) -> None:
     log = tmp_path / "embedded.log"
     log.touch(mode=0o644)

@@ -111,7 +111,7 @@ def test_the_release_command_itself_refuses_bad_input(judge: Judge, tmp_path: Pa
     assert refused >= 12
 
 
-@pytest.mark.parametrize("home", ["/proc/none", "x" * 300])
+@pytest.mark.parametrize("home", ["/proc/none", pytest.param("x" * 300, marks=pytest.mark.slow)])
 def test_a_home_of_prefect_that_cannot_be_written_is_told(judge: Judge, tmp_path: Path, home: str) -> None:
     environment = {**os.environ, "PREFECT_HOME": home}
     environment.pop("PREFECT_API_URL", None)

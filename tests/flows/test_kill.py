@@ -124,6 +124,7 @@ def test_a_run_that_is_killed_each_time_it_is_resumed_loses_those_answers_and_no
     assert stage.findings(run) == ()
 
 
+@pytest.mark.slow
 def test_the_launcher_and_the_console_script_do_the_same_as_processes_of_their_own(stage: Stage) -> None:
     file = str(stage.write())
     settings = environment({killing.DRAWS: str(stage.folder / "draws")})

@@ -90,7 +90,7 @@ def test_what_so_large_a_table_does_not_have_is_told(tmp_path: Path, rows: int, 
     assert bool(told["left_out"]) == is_told
 
 
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("way", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_what_is_interrupted_leaves_the_file_that_was_there(
     release: Published, tmp_path: Path, way: signal.Signals
 ) -> None:

@@ -129,8 +129,15 @@ def test_themes_differ(browser: Browser, report: Path) -> None:
     assert grounds == ["rgb(255, 255, 255)", "rgb(18, 22, 28)"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (360, "light"),
+        (1440, "dark"),
+        pytest.param(360, "dark", marks=pytest.mark.slow),
+        pytest.param(1440, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing(browser: Browser, report: Path, width: int, theme: Theme) -> None:
     with opened(browser, report, width, theme) as page:
         found = Axe().run(page)
