@@ -1,4 +1,4 @@
-"""What an account costs after years: a release, a budget and an audit, by how many charges the account has.
+"""What an account costs after years: whole commands and the account's part of them, by how many charges it has.
 
 python -m flows.years examples/adult/release.yaml --charges 100,10000,100000
 python -m flows.years examples/adult/release.yaml --days 1096
@@ -41,7 +41,7 @@ A_RELEASE = 230
 """Charges of a release of 100 rounds and some tens of columns."""
 _GRAIN = Fraction(1, 2**200)
 _DIGEST = "5e" * 32
-_SETTINGS = ("algorithm.rounds=10", "algorithm.iterations=50")
+_SETTINGS = ("algorithm.rounds=10", "algorithm.iterations=50", "account.cap.epsilon=100")
 _START = datetime(2027, 1, 1, 2, 0, tzinfo=UTC)
 
 
@@ -68,19 +68,20 @@ def main() -> None:
 def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, float]:
     """CPU seconds of each operation on an account of that size: the median."""
     place = Place(url=str(folder / "store"))
-    config = load_release(file, [*_SETTINGS, f"stores.root={place.url}"])
+    settings = [*_SETTINGS, f"stores.root={place.url}"]
+    config = load_release(file, settings)
     store, dataset = open_store(place), config.dataset
     first = _release(config)
     _fill(store, dataset, first, size)
     at = f"{place.url}/releases/{dataset}/{first}"
-    audited = ["audit", at, "--account", place.url]
+    changed = [part for setting in settings for part in ("--set", setting)]
     works: dict[str, Callable[[], float]] = {
+        "ppsyn release": lambda: _run(["release", file, *changed, "--quiet"], folder),
         "ppsyn budget": lambda: _run(["budget", dataset, "--store", place.url], folder),
-        "ppsyn audit --account": lambda: _run(audited, folder),
-        "release, without Prefect": lambda: _seconds(lambda: _release(config)),
+        "ppsyn audit --account": lambda: _run(["audit", at, "--account", place.url], folder),
+        "hold, first charge, close": lambda: _seconds(lambda: _open(store, dataset)),
         "budget": lambda: _seconds(lambda: statement(store, dataset).as_json()),
         "audit": lambda: _seconds(lambda: _audit(place, dataset, first)),
-        "hold, first charge, close": lambda: _seconds(lambda: _open(store, dataset)),
     }
     return {name: statistics.median(work() for _ in range(repeats)) for name, work in works.items()}
 
