@@ -10,7 +10,7 @@ DATA ?= data
 CASES ?= 5000
 
 .PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine benchmark-generation \
-	benchmark-pipeline benchmark-account benchmark-history
+	benchmark-pipeline benchmark-account benchmark-history recording
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
@@ -68,6 +68,9 @@ benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the cha
 
 benchmark-history: $(VENV)/ready  ## what Prefect's database keeps of releases, and what is left once it forgot them
 	cd tests && ../$(BIN)/python -m history
+
+recording: $(VENV)/ready  ## a schedule that fires, is killed and is refused, as text; half an hour, as root; writes docs/results/schedule.txt
+	cd tests && ../$(BIN)/python -m recording
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))

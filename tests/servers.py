@@ -119,10 +119,10 @@ def seaweedfs(folder: Path, weed: Weed | None = None) -> Generator[SeaweedFS]:
 
 
 @contextlib.contextmanager
-def postgresql(folder: Path) -> Generator[PostgreSQL]:
+def postgresql(folder: Path, port: int | None = None) -> Generator[PostgreSQL]:
     """Run PostgreSQL on new data in `folder`. It refuses to run as root; for root it runs as nobody."""
     programs = postgresql_programs()
-    home, (port,), password = folder / "postgresql", free_ports(1), secrets.token_hex(16)
+    home, port, password = folder / "postgresql", port or free_ports(1)[0], secrets.token_hex(16)
     home.mkdir(parents=True)
     (home / "password").touch(mode=0o600)
     (home / "password").write_text(password, encoding="utf-8")
