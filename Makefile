@@ -61,16 +61,16 @@ benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
 	$(BIN)/python -m ppsyn.benchmark.generation
 
 benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
-	$(BIN)/python -m flows.overhead examples/adult/release.yaml
+	$(BIN)/python -m ppsyn.flows.overhead examples/adult/release.yaml
 
 benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the charges that an account has
-	$(BIN)/python -m flows.years examples/adult/release.yaml
+	$(BIN)/python -m ppsyn.flows.years examples/adult/release.yaml
 
 benchmark-history: $(VENV)/ready  ## what Prefect's database keeps of releases, and what is left once it forgot them
-	cd tests && ../$(BIN)/python -m history
+	cd tests && ../$(BIN)/python -m support.history
 
 recording: $(VENV)/ready  ## a schedule that fires, is killed and is refused, as text; half an hour, as root; writes docs/results/schedule.txt
-	cd tests && ../$(BIN)/python -m recording
+	cd tests && ../$(BIN)/python -m support.recording
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))

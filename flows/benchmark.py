@@ -8,13 +8,14 @@ from prefect import flow
 from prefect.futures import PrefectFuture, as_completed
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from ppsyn.benchmark import asked, processes, results
+from ppsyn.benchmark import options as asked
+from ppsyn.benchmark import processes, results
 from ppsyn.benchmark.report import missing_runs
 from ppsyn.errors import PPSynError
-from schemas.benchmark import BenchmarkRun, BenchmarkSettings
-from schemas.places import Place
-from schemas.run import RunRef
-from tasks.benchmark import measure
+from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks.benchmark import measure
 
 
 @flow(name="benchmark", persist_result=False, log_prints=False)

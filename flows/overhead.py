@@ -1,6 +1,6 @@
 """What the pipeline costs over the bare library: the same release both ways, in turns, in processes of their own.
 
-python -m flows.overhead examples/adult/release.yaml --repeats 3
+python -m ppsyn.flows.overhead examples/adult/release.yaml --repeats 3
 
 How long a release takes depends on its noise, which no one can choose. So the library does each
 release again with the answers that the pipeline drew: it counts, scores and draws as the pipeline
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ppsyn.releases.layout import ANSWERS
-from schemas.release import ReleaseConfig, load_release
+from ppsyn.schemas.release import ReleaseConfig, load_release
 
 _BARE = """
 import json
@@ -27,7 +27,7 @@ import sys
 from unittest import mock
 import pandas as pd
 import ppsyn
-from ppsyn.dp.curator import TableCurator
+from ppsyn.privacy.curator import TableCurator
 from ppsyn.releases.tables import unpack_answers
 
 source, schema, settings, answers, out = sys.argv[1:]

@@ -6,17 +6,17 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
-from flows.choosing import choose
-from flows.inputs import read_inputs
 from ppsyn.errors import InvariantError, PPSynError, RunError
-from ppsyn.runs.pulse import beating
+from ppsyn.flows.preflight import read_inputs
+from ppsyn.flows.run_choice import choose
+from ppsyn.runs.heartbeat import beating
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from schemas.release import ReleaseConfig
-from schemas.run import RunRef
-from schemas.table import TableSchema
-from tasks import artifacts, cluster, counting, ingest, publish, synthesize
-from tasks.runs import watchers
-from tasks.telling import failed, tell, tell_errors_in_a_sentence
+from ppsyn.tasks import artifacts, cluster, counting, ingest, publish, synthesize
+from ppsyn.tasks.messages import failed, tell, tell_errors_in_a_sentence
+from ppsyn.tasks.runs import watchers
 
 _MOST_STARTS = 10
 """Of one flow run, by whoever resumes it: one that dies each time does not do so for ever."""

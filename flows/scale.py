@@ -12,17 +12,17 @@ from typing import TypeAlias
 import yaml
 from pydantic import JsonValue
 
-from flows.embedded import prefect_api
 from ppsyn.benchmark import counting, writing
-from ppsyn.benchmark.gauges import Check, as_table, at_least, equal, told_by
 from ppsyn.benchmark.population import SCHEMA, write_snapshot, write_table
+from ppsyn.benchmark.resources import Check, as_table, at_least, equal, told_by
+from ppsyn.data.marginals.distributed import Spread
+from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError
-from ppsyn.marginals.spread import Spread
-from ppsyn.runs.records import begin, private_folder, ref_of
-from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.flows.ephemeral_server import prefect_api
+from ppsyn.runs.record import begin, private_folder, ref_of
+from ppsyn.schemas.config import RuntimeConfig
+from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import open_store
-from schemas.config import RuntimeConfig
-from schemas.release import ReleaseConfig
 
 Say: TypeAlias = Callable[[str], None]
 Part: TypeAlias = Callable[[Path, int, Say], tuple[dict[str, JsonValue], list[Check]]]
@@ -44,8 +44,8 @@ def measure_dask(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonValue
     local, seconds, is_equal = counting.digest(snapshot.count(counting.CLIQUES)), dict[int, float](), True
     os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"  # there is no flow here, only its tasks
     with prefect_api():
-        from tasks import cluster  # noqa: PLC0415  # Prefect is imported while its server starts
-        from tasks.counting import work_of  # noqa: PLC0415
+        from ppsyn.tasks import cluster  # noqa: PLC0415  # Prefect is imported while its server starts
+        from ppsyn.tasks.counting import work_of  # noqa: PLC0415
 
         for workers in (1, 2):
             with cluster.opened(RuntimeConfig(workers=workers)) as runner:
@@ -73,7 +73,7 @@ def measure_release(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonVa
     (folder / "schema.yaml").write_text(yaml.safe_dump(SCHEMA.model_dump(mode="json")), encoding="utf-8")
     document = _config(folder).model_dump(mode="json", by_alias=True, exclude_unset=True)
     (folder / "release.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    stages = told_by("flows.staged", str(folder / "release.yaml"))["stages"]
+    stages = told_by("ppsyn.flows.staged", str(folder / "release.yaml"))["stages"]
     lines = [["stage", "seconds", "cpu s", "peak MB"]]
     names = ("seconds", "cpu_seconds", "peak_mb")
     lines += [[stage["stage"], *(f"{stage[name]:.1f}" for name in names)] for stage in stages]

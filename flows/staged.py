@@ -1,6 +1,6 @@
 """A release, and what each of its stages takes.
 
-python -m flows.staged FILE    prints seconds, processor seconds and the peak of memory by stage, as JSON
+python -m ppsyn.flows.staged FILE    prints seconds, processor seconds and the peak of memory by stage, as JSON
 """
 
 import json
@@ -8,10 +8,10 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from flows.embedded import prefect_api
-from ppsyn.benchmark.gauges import forget_peak, peak_mb
-from ppsyn.state import State
-from schemas.run import RunRef
+from ppsyn.benchmark.resources import forget_peak, peak_mb
+from ppsyn.flows.ephemeral_server import prefect_api
+from ppsyn.mechanisms.state import State
+from ppsyn.schemas.run import RunRef
 
 
 @dataclass
@@ -50,8 +50,8 @@ def main() -> None:
     """Release what the file says, with a server of its own."""
     stages = Stages()
     with prefect_api():
-        from flows.release import release  # noqa: PLC0415  # Prefect is imported while its server starts
-        from tasks.runs import watched_by  # noqa: PLC0415
+        from ppsyn.flows.release import release  # noqa: PLC0415  # Prefect is imported while its server starts
+        from ppsyn.tasks.runs import watched_by  # noqa: PLC0415
 
         with watched_by(stages):
             release(sys.argv[1])

@@ -1,7 +1,7 @@
 """What an account costs after years: whole commands and the account's part of them, by how many charges it has.
 
-python -m flows.years examples/adult/release.yaml --charges 100,10000,100000
-python -m flows.years examples/adult/release.yaml --days 1096
+python -m ppsyn.flows.years examples/adult/release.yaml --charges 100,10000,100000
+python -m ppsyn.flows.years examples/adult/release.yaml --days 1096
 
 Each account begins with a release. Then come runs that are made up, with entries, charges and records as the pipeline
 writes them, an empty answer and an empty manifest. Seconds are those of the processor.
@@ -21,21 +21,21 @@ from fractions import Fraction
 from pathlib import Path
 from uuid import uuid4
 
-from flows.statements import statement
-from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Book
-from ppsyn.dp.chain import Chain
-from ppsyn.dp.ledger import Spend
+from ppsyn.flows.cli.account_view import statement
+from ppsyn.privacy.account import RunAccount, StoredAccount
+from ppsyn.privacy.account_state import Book
+from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.ledger import Spend
 from ppsyn.releases.audit import audit
-from ppsyn.releases.publish import publish, stage_records, stage_rows, stage_validation
-from ppsyn.runs.known import check_known
-from ppsyn.runs.records import begin, check_possible, ref_of, snapshot
+from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
+from ppsyn.runs.account_check import check_known
+from ppsyn.runs.record import begin, check_possible, ref_of, snapshot
 from ppsyn.runs.run import Run
+from ppsyn.schemas.account import Charge, Close, Hold, Seal, Spent, to_bytes
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import ReleaseConfig, load_release
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
-from schemas.account import Charge, Close, Hold, Seal, Spent, to_bytes
-from schemas.places import Place
-from schemas.release import ReleaseConfig, load_release
-from schemas.table import TableSchema
 
 A_RELEASE = 230
 """Charges of a release of 100 rounds and some tens of columns."""

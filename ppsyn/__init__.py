@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ppsyn.api import synthesize
     from ppsyn.errors import PPSynError
-    from ppsyn.files import load, save
+    from ppsyn.schemas.table import TableSchema
     from ppsyn.synthesis import Synthesis
-    from schemas.table import TableSchema
+    from ppsyn.synthesis_files import load, save
 
 __all__ = ["PPSynError", "Synthesis", "TableSchema", "load", "save", "synthesize"]
 
 _HOMES = {
     "synthesize": "ppsyn.api",
     "PPSynError": "ppsyn.errors",
-    "load": "ppsyn.files",
-    "save": "ppsyn.files",
+    "load": "ppsyn.synthesis_files",
+    "save": "ppsyn.synthesis_files",
     "Synthesis": "ppsyn.synthesis",
-    "TableSchema": "schemas.table",
+    "TableSchema": "ppsyn.schemas.table",
 }
 
 

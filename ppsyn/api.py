@@ -8,20 +8,21 @@ import pandas as pd
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ppsyn.discretize import domain_of, encode
-from ppsyn.dp.budget import rho_of
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.data.contributions import bound_contributions
+from ppsyn.data.encoding import encode
+from ppsyn.data.marginals import TableCounter
+from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, SchemaError
-from ppsyn.marginals import TableCounter
-from ppsyn.persons import bound_contributions
+from ppsyn.mechanisms.loop import make_plan, run, start
+from ppsyn.privacy.budget import rho_of
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
+from ppsyn.schemas.files import SchemaFileError
+from ppsyn.schemas.table import TableSchema
 from ppsyn.synthesis import Synthesis
-from ppsyn.synthesizer import make_plan, run, start
 from ppsyn.terminal import shown
-from schemas.base import FrozenModel
-from schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
-from schemas.files import SchemaFileError
-from schemas.table import TableSchema
 
 
 def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place

@@ -1,13 +1,15 @@
 """The public shape of an encoded table: ordered attributes with their sizes."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
 
+from ppsyn.arrays import Codes
 from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.schemas.table import TableSchema
 
 Clique: TypeAlias = tuple[str, ...]
 """Attribute names in the domain's order."""
@@ -101,3 +103,20 @@ def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
             smaller = (degree for degree in degrees if degree <= len(clique))
             covered.update(frozenset(subset) for degree in smaller for subset in combinations(clique, degree))
     return tuple(kept)
+
+
+def domain_of(schema: TableSchema) -> Domain:
+    """The attributes that a table of this schema is encoded to."""
+    return Domain(tuple(Attribute(column.name, column.size, column.is_ordered) for column in schema.columns))
+
+
+def check_codes(codes: Mapping[str, Codes], domain: Domain) -> None:
+    """Refuse codes outside the domain, without telling which or how many."""
+    if set(codes) != set(domain.names):
+        raise SchemaError(f"Expected codes of {', '.join(domain.names)}.")
+    if len({column.shape for column in codes.values()}) != 1:
+        raise SchemaError("Expected as many codes of each attribute.")
+    for attribute in domain.attributes:
+        column = codes[attribute.name]
+        if column.ndim != 1 or (column.size and not 0 <= column.min() <= column.max() < attribute.size):
+            raise SchemaError(f"Expected codes of {attribute.name!r} from 0 to {attribute.size - 1}.")

@@ -12,20 +12,20 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize.axes import cells_of
 from ppsyn.domain import Clique, Domain
-from ppsyn.dp.budget import epsilon_from
-from ppsyn.dp.ledger import Ledger
 from ppsyn.errors import ConfigError
-from ppsyn.generate import check_count, prepare
-from ppsyn.model.fit import Effort, fit
-from ppsyn.model.graphical import GraphicalModel
-from ppsyn.model.program import Measurement
-from ppsyn.rows import Recipe
-from ppsyn.selection import refined_cliques
-from ppsyn.state import Round
-from schemas.config import AlgorithmConfig, PrivacyConfig
-from schemas.table import TableSchema
+from ppsyn.generation.axes import cells_of
+from ppsyn.generation.plan import Recipe
+from ppsyn.generation.sampling import check_count, prepare
+from ppsyn.mechanisms.candidates import refined_cliques
+from ppsyn.mechanisms.state import Round
+from ppsyn.model.estimation import Effort, fit
+from ppsyn.model.graphical_model import GraphicalModel
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.budget import epsilon_from
+from ppsyn.privacy.ledger import Ledger
+from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
+from ppsyn.schemas.table import TableSchema
 
 if TYPE_CHECKING:
     import mbi
@@ -152,12 +152,12 @@ class Synthesis:
 
     def to_mbi(self) -> "tuple[mbi.MarkovRandomField, list[mbi.LinearMeasurement]]":
         """The model and its measurements for users of mbi."""
-        from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import
+        from ppsyn.model import mbi_adapter as exchange  # noqa: PLC0415  # JAX takes seconds to import
 
         return exchange.model_to_mbi(self.model), exchange.measurements_to_mbi(self.measurements)
 
     def with_mbi(self, field: "mbi.MarkovRandomField") -> "Synthesis":
         """The release with a model from mbi, fitted to its measurements in another way, say."""
-        from ppsyn.model import exchange  # noqa: PLC0415  # JAX takes seconds to import
+        from ppsyn.model import mbi_adapter as exchange  # noqa: PLC0415  # JAX takes seconds to import
 
         return replace(self, model=exchange.model_from_mbi(self.domain, field))

@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.text import Text
 from typing_extensions import override
 
+from ppsyn.mechanisms.state import State
 from ppsyn.progress import describe, share_of
-from ppsyn.state import State
 
 
 class _Bar(Progress):

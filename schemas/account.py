@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
 
-from schemas.base import FrozenModel
+from ppsyn.schemas.base import FrozenModel
 
 
 def _check_rational(value: object) -> object:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from schemas.base import FrozenModel
-from schemas.config import Finite, Positive
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import Finite, Positive
 
 Metric: TypeAlias = Literal["workload", "ways", "ranges", "classification"]
 METRICS: tuple[Metric, ...] = ("workload", "ways", "ranges", "classification")

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from schemas.base import FrozenModel
-from schemas.limits import CELLS, CODES, PERSON_ROWS, WORKERS
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.limits import CELLS, CODES, PERSON_ROWS, WORKERS
 
 
 def _finite(value: float) -> float:

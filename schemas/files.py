@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from typing_extensions import override
 from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, Event, ScalarEvent
 
-from schemas.limits import DEPTH, DOCUMENT_BYTES, NODES, TOLD_CHARACTERS, TOLD_FAULTS
+from ppsyn.schemas.limits import DEPTH, DOCUMENT_BYTES, NODES, TOLD_CHARACTERS, TOLD_FAULTS
 
 
 class SchemaFileError(ValueError):

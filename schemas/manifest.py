@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Literal
 
-from schemas.account import Digest, Rational
-from schemas.base import FrozenModel
-from schemas.config import AlgorithmConfig, PrivacyConfig
-from schemas.release import GenerationConfig, Name
-from schemas.run import CodeVersion
-from schemas.table import TableSchema
+from ppsyn.schemas.account import Digest, Rational
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
+from ppsyn.schemas.release import GenerationConfig, Name
+from ppsyn.schemas.run import CodeVersion
+from ppsyn.schemas.table import TableSchema
 
 
 class FileDigest(FrozenModel):

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from schemas.account import Digest, Rational
-from schemas.base import FrozenModel
-from schemas.config import PersonUnit, PrivacyConfig
-from schemas.manifest import AccountPart, AccountSpan, Guarantee
-from schemas.release import Name
+from ppsyn.schemas.account import Digest, Rational
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import PersonUnit, PrivacyConfig
+from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
+from ppsyn.schemas.release import Name
 
 Statistic = Literal["mean", "worst"]
 

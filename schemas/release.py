@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self, cast
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from schemas.base import FrozenModel
-from schemas.columns.values import Text
-from schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
-from schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
-from schemas.limits import BATCH_ROWS, ROWS
-from schemas.places import Place
-from schemas.texts import check_path
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.columns.values import Text
+from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
+from ppsyn.schemas.limits import BATCH_ROWS, ROWS
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.texts import check_path
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
 """Lower-case letters and digits, with single hyphens and underscores between them."""

@@ -3,11 +3,11 @@
 import hashlib
 from typing import Literal
 
-from schemas.base import FrozenModel
-from schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
-from schemas.places import Place
-from schemas.release import GenerationConfig, Name, Source
-from schemas.table import TableSchema
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import GenerationConfig, Name, Source
+from ppsyn.schemas.table import TableSchema
 
 
 class CodeVersion(FrozenModel):

@@ -10,11 +10,11 @@ import yaml
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from schemas.base import FrozenModel
-from schemas.columns import KINDS, ColumnSchema
-from schemas.columns.values import Text
-from schemas.files import SchemaFileError, Unfilled, quoted, read_yaml, rule_of
-from schemas.limits import COLUMNS, TABLE_CODES
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.columns import KINDS, ColumnSchema
+from ppsyn.schemas.columns.values import Text
+from ppsyn.schemas.files import SchemaFileError, Unfilled, quoted, read_yaml, rule_of
+from ppsyn.schemas.limits import COLUMNS, TABLE_CODES
 
 _CONSEQUENCE = "default_factory_not_called"
 """The fault of a field whose default depends on a field at fault."""

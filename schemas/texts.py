@@ -1,6 +1,6 @@
 """What can be written as text, and what can be the name of a file."""
 
-from schemas.limits import PATH_BYTES, STEP_BYTES
+from ppsyn.schemas.limits import PATH_BYTES, STEP_BYTES
 
 
 def check_text(text: str) -> None:

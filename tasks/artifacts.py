@@ -21,9 +21,9 @@ from prefect.exceptions import PrefectException
 
 from ppsyn.progress import last_round, share_of
 from ppsyn.releases.layout import REPORT
-from ppsyn.releases.opened import read_manifest, read_validation, released
-from schemas.run import RunRef
-from tasks.runs import run_of
+from ppsyn.releases.reader import read_manifest, read_validation, released
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks.runs import run_of
 
 _SECONDS_BETWEEN_MOVES = 2
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from ppsyn.benchmark.processes import row_of
 from ppsyn.benchmark.results import write_row
-from schemas.benchmark import BenchmarkRun
-from schemas.run import RunRef
-from tasks.step import step
+from ppsyn.schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks.step import step
 
 
 @step("benchmark run")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prefect import Task
 
 from ppsyn.errors import ClusterError
-from schemas.config import RuntimeConfig
+from ppsyn.schemas.config import RuntimeConfig
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner

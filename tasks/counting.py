@@ -4,16 +4,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ppsyn.code_version import code_version
+from ppsyn.data.marginals import distributed as spread
+from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import RunError
-from ppsyn.marginals import spread
-from ppsyn.runs.records import private_folder, read_record
-from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.runs.record import private_folder, read_record
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from ppsyn.version import code_version
-from schemas.run import RunRef
-from tasks.cluster import run_all
-from tasks.runs import run_of
-from tasks.step import step
+from ppsyn.tasks.cluster import run_all
+from ppsyn.tasks.runs import run_of
+from ppsyn.tasks.step import step
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner

@@ -2,12 +2,12 @@
 
 from prefect import get_run_logger
 
-from ppsyn.runs import records
+from ppsyn.runs import record as records
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from schemas.release import ReleaseConfig
-from schemas.run import RunRef
-from schemas.table import TableSchema
-from tasks.step import step
+from ppsyn.tasks.step import step
 
 
 @step("check inputs")

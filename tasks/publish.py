@@ -1,9 +1,9 @@
 """From the fitted model to a published folder."""
 
-from ppsyn.releases import publish as releases
-from schemas.run import RunRef
-from tasks.runs import run_of
-from tasks.step import step
+from ppsyn.releases import writer as releases
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks.runs import run_of
+from ppsyn.tasks.step import step
 
 
 @step("generate")

@@ -4,9 +4,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
+from ppsyn.mechanisms.state import State
 from ppsyn.runs.run import Run
-from ppsyn.state import State
-from schemas.run import RunRef
+from ppsyn.schemas.run import RunRef
 
 
 class Watcher(Protocol):

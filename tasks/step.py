@@ -11,9 +11,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import ExternalSignal, PrefectSignal
 
 from ppsyn.errors import InvariantError, PPSynError
-from ppsyn.runs.records import private_folder
+from ppsyn.runs.record import private_folder
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from schemas.run import RunRef
 
 _SIGNALS = (KeyboardInterrupt, CancelledError, ExternalSignal, PrefectSignal)
 """What ends a task from outside. An exit from inside is none: it may carry a text."""

@@ -3,9 +3,9 @@
 from typing import Literal
 
 from ppsyn.progress import last_round
-from schemas.run import RunRef
-from tasks.runs import forget, run_of, watchers
-from tasks.step import step
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks.runs import forget, run_of, watchers
+from ppsyn.tasks.step import step
 
 _ROUND = "round {number}"
 

@@ -1,16 +1,20 @@
 """Fixtures that more than one folder of tests shares. A server starts when a test first asks for it."""
 
 import importlib
+import os
 import secrets
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server_pool import Pool, open_pool
-from servers import BUCKET, OWNED, PostgreSQL, PrefectServer, SeaweedFS, new_database
+from support.server_pool import Pool, open_pool
+from support.servers import BUCKET, OWNED, PostgreSQL, PrefectServer, SeaweedFS, new_database
 
-from schemas.places import Place
+from ppsyn.schemas.locations import Place
+
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+"""Programs that tests start find `support` too."""
 
 CREDENTIALS = "PPSYN_TEST_S3"
 """What the names of the variables with the keys of `s3` begin with."""

@@ -18,7 +18,7 @@ from prefect.settings import Settings
 from prefect.settings.legacy import _get_settings_fields
 from rich.console import Console
 
-from schemas.release import load_release
+from ppsyn.schemas.release import load_release
 
 ROOT = Path(__file__).parents[1]
 DEPLOYMENTS = ROOT / "deployments"

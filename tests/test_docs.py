@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.cli import main
-from flows.exits import MEANINGS, Exit
 from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.results import Row
-from schemas.benchmark import METRICS
-from schemas.columns import KINDS
-from schemas.release import CsvSource, StoresConfig, load_release
-from schemas.table import TableSchema
+from ppsyn.flows.cli.exit_codes import MEANINGS, Exit
+from ppsyn.flows.cli.main import main
+from ppsyn.schemas.benchmark import METRICS
+from ppsyn.schemas.columns import KINDS
+from ppsyn.schemas.release import CsvSource, StoresConfig, load_release
+from ppsyn.schemas.table import TableSchema
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("ppsyn/*.md"), *ROOT.glob("examples/*/*.md")])

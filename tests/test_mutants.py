@@ -20,7 +20,12 @@ FORGETFUL, MISPRICED = (
 )
 GROUPS = "    groups = candidate.partition.sum_counts(exact_counts)\n"
 HARMLESS = Fault(
-    "nothing is wrong", "C2", "ppsyn/dp/scores.py", GROUPS, GROUPS.replace("exact_counts", "exact_counts.copy()"), ""
+    "nothing is wrong",
+    "C2",
+    "ppsyn/privacy/scores.py",
+    GROUPS,
+    GROUPS.replace("exact_counts", "exact_counts.copy()"),
+    "",
 )
 
 
@@ -79,7 +84,7 @@ def test_a_patch_that_is_no_program_is_not_caught(copy: Copy, new: str) -> None:
 
 def test_a_patch_that_cannot_be_imported_is_not_caught(copy: Copy) -> None:
     text = '"""The score of a candidate,'
-    fault = Fault("no module", "C2", "ppsyn/dp/scores.py", text, f"import no_such_module\n{text}", "")
+    fault = Fault("no module", "C2", "ppsyn/privacy/scores.py", text, f"import no_such_module\n{text}", "")
     outcome = try_fault(copy, fault)
     assert outcome.verdict == "broken"
     assert "no_such_module" in outcome.detail
@@ -88,13 +93,16 @@ def test_a_patch_that_cannot_be_imported_is_not_caught(copy: Copy) -> None:
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
-        (replace(HARMLESS, old="candidate"), "times in ppsyn/dp/scores.py, not once"),
+        (replace(HARMLESS, old="candidate"), "times in ppsyn/privacy/scores.py, not once"),
         (
-            replace(HARMLESS, file="ppsyn/dp/ledger.py"),
-            "0 times in ppsyn/dp/ledger.py, not once. It is in ppsyn/dp/scores",
+            replace(HARMLESS, file="ppsyn/privacy/ledger.py"),
+            "0 times in ppsyn/privacy/ledger.py, not once. It is in ppsyn/privacy/scores",
         ),
         (replace(HARMLESS, old="no such text"), "anchor the patch anew"),
-        (replace(HARMLESS, file="ppsyn/nowhere.py"), "there is no ppsyn/nowhere.py. Its text is in ppsyn/dp/scores.py"),
+        (
+            replace(HARMLESS, file="ppsyn/nowhere.py"),
+            "there is no ppsyn/nowhere.py. Its text is in ppsyn/privacy/scores.py",
+        ),
         (replace(HARMLESS, new=GROUPS), "changes nothing"),
         (replace(HARMLESS, new="    groups = (\n"), "is no Python"),
     ],

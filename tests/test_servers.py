@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
-from server_pool import open_pool
-from servers import (
+from support.server_pool import open_pool
+from support.servers import (
     BUCKET,
     HOST,
     PostgreSQL,
@@ -31,8 +31,8 @@ from servers import (
     seaweedfs,
 )
 
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import open_store
-from schemas.places import Place
 
 SERVERS = ("seaweedfs_server", "postgresql_server", "prefect")
 
@@ -207,7 +207,7 @@ def test_the_object_store_keeps_what_it_has_when_it_starts_again(tmp_path: Path)
 @pytest.mark.parametrize("name", ["seaweedfs", "postgresql", pytest.param("prefect_server", marks=pytest.mark.slow)])
 def test_a_server_is_gone_after_its_parent_was_killed(name: str, tmp_path: Path) -> None:
     code = (
-        f"import sys, time, pathlib; sys.path.insert(0, {str(Path(__file__).parent)!r}); import servers\n"
+        f"import sys, time, pathlib; sys.path.insert(0, {str(Path(__file__).parent)!r}); from support import servers\n"
         f"with servers.{name}(pathlib.Path({str(tmp_path)!r})) as server:\n"
         "    sys.stdout.write(f'{server.pid}\\n'); sys.stdout.flush(); time.sleep(600)"
     )

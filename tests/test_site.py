@@ -11,15 +11,15 @@ from pathlib import Path
 import click
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browsers import CUT_OFF, FAINT, Theme, chromium
-from docs_site import ROOT, build, shared_site
 from playwright.sync_api import Browser, Page
 from pydantic import BaseModel
+from support.browsers import CUT_OFF, FAINT, Theme, chromium
+from support.docs_site import ROOT, build, shared_site
 
-from flows.cli import main
-from flows.exits import MEANINGS
-from schemas.release import ReleaseConfig
-from schemas.table import TableSchema
+from ppsyn.flows.cli.exit_codes import MEANINGS
+from ppsyn.flows.cli.main import main
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.table import TableSchema
 
 WIDTHS = (360, 1440)
 THEMES: tuple[Theme, ...] = ("light", "dark")

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ppsyn.report.elements import Named, line, picture, text_at
-from ppsyn.report.markup import Markup, Part, short, tag
+from ppsyn.reports.elements import Named, line, picture, text_at
+from ppsyn.reports.markup import Markup, Part, short, tag
 
 _WIDTH, _HEIGHT = 460.0, 320.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 68.0, 112.0, 34.0, 52.0

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import click
 
-from flows.cli import main
-from flows.exits import MEANINGS
+from ppsyn.flows.cli.exit_codes import MEANINGS
+from ppsyn.flows.cli.main import main
 
 _KEPT = "\b\n"
 """What a paragraph of help begins with whose lines stay as they are."""

@@ -11,7 +11,7 @@ from statistics import mean
 import pyarrow.parquet as pq
 from charts import Axis, Curve, chart
 
-from ppsyn.dp.budget import rho_from
+from ppsyn.privacy.budget import rho_from
 
 DELTA = 1e-9
 CAP = 10.0

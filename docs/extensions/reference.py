@@ -6,11 +6,11 @@ from functools import partial
 import commands
 import settings
 
-from schemas.benchmark import BenchmarkSettings
-from schemas.config import AlgorithmConfig, PrivacyConfig
-from schemas.manifest import Manifest
-from schemas.release import GenerationConfig, ReleaseConfig
-from schemas.table import TableSchema
+from ppsyn.schemas.benchmark import BenchmarkSettings
+from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
+from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.release import GenerationConfig, ReleaseConfig
+from ppsyn.schemas.table import TableSchema
 
 _SHOWN = (TableSchema, PrivacyConfig, AlgorithmConfig, GenerationConfig)
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ppsyn.arrays import Codes
 from ppsyn.benchmark.tables import write_table
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Attribute, Domain
 
 Bins = Mapping[str, tuple[float, float, int]]

@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Domain
-from ppsyn.metrics.classify import Target, misclassified, rows_of
+from ppsyn.evaluation.classification import Target, misclassified, rows_of
 
 FOLDS = 5
 

@@ -8,20 +8,20 @@ import numpy as np
 from pydantic import ValidationError
 
 from ppsyn.arrays import Codes
-from ppsyn.discretize import EncodedTable
+from ppsyn.benchmark.paper.printed import PrintedSettings, fit_not_private
+from ppsyn.data.encoding import EncodedTable
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
-from ppsyn.dp.budget import rho_from
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import ConfigError
-from ppsyn.marginals import TableCounter
-from ppsyn.methods import METHODS
-from ppsyn.model.graphical import GraphicalModel
-from ppsyn.research.printed import PrintedSettings, fit_not_private
-from ppsyn.selection import refined_cliques
-from ppsyn.synthesizer import make_plan, run, start
-from schemas.config import AlgorithmConfig, Tuning, WorkloadConfig
-from schemas.files import parse_yaml, rule_of
+from ppsyn.mechanisms import METHODS
+from ppsyn.mechanisms.candidates import refined_cliques
+from ppsyn.mechanisms.loop import make_plan, run, start
+from ppsyn.model.graphical_model import GraphicalModel
+from ppsyn.privacy.budget import rho_from
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.schemas.config import AlgorithmConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.files import parse_yaml, rule_of
 
 PRINTED = "printed-not-private"
 

@@ -20,12 +20,12 @@ import numpy as np
 from pydantic import JsonValue
 
 from ppsyn.arrays import Ints
-from ppsyn.benchmark.gauges import Check, as_table, at_most, equal, peak_mb, told_by
 from ppsyn.benchmark.population import DOMAIN, SCHEMA, write_snapshot
+from ppsyn.benchmark.resources import Check, as_table, at_most, equal, peak_mb, told_by
+from ppsyn.data.snapshot import Shelf, Snapshot, open_snapshot, read_codes
 from ppsyn.domain import Clique
-from ppsyn.snapshot import Shelf, Snapshot, open_snapshot, read_codes
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 CLIQUES: tuple[Clique, ...] = tuple(combinations(DOMAIN.names, 3))
 WANTED_RATIO = 1.3

@@ -30,22 +30,22 @@ import numpy as np
 
 from ppsyn.arrays import Floats
 from ppsyn.benchmark.tables import random_workload, read_table
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
-from ppsyn.dp.budget import rho_from
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.marginals import TableCounter
-from ppsyn.model import exchange
-from ppsyn.model.engines import ENGINES
-from ppsyn.model.fit import Effort, Fit, estimate_total
+from ppsyn.mechanisms.candidates import candidate_cliques
+from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
+from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.estimation import Effort, Fit, estimate_total
+from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold
-from ppsyn.model.graphical import GraphicalModel, unfitted
-from ppsyn.model.program import Measurement
-from ppsyn.requests import SelectRequest
-from ppsyn.selection import candidate_cliques
-from ppsyn.synthesizer import absorb, make_plan, next_request, start
-from schemas.config import AlgorithmConfig, WorkloadConfig
+from ppsyn.model.graphical_model import GraphicalModel, unfitted
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.budget import rho_from
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.requests import SelectRequest
+from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
 
 DELTA = 1e-9
 MODEL_MB = 1.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppsyn import generate
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Attribute, Clique, Domain
-from ppsyn.generate import Step
+from ppsyn.generation import sampling as generate
+from ppsyn.generation.sampling import Step
 
 DOMAIN = Domain(
     tuple(

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ppsyn.arrays import Codes
-from ppsyn.discretize import domain_of
-from ppsyn.snapshot import FORMAT, Contents, Shelf, complete, write_codes
-from schemas.table import TableSchema
+from ppsyn.data.snapshot import FORMAT, Contents, Shelf, complete, write_codes
+from ppsyn.domain import domain_of
+from ppsyn.schemas.table import TableSchema
 
 SIZES = (2, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20)
 """Of 15 attributes: 455 marginals of three, the largest of 4,800 cells."""

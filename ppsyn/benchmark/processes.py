@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from ppsyn.benchmark.results import Row
 from ppsyn.benchmark.runs import measure
-from ppsyn.children import prepare
 from ppsyn.errors import ConfigError, InvariantError, PPSynError
-from schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.benchmark import BenchmarkRun
+from ppsyn.worker_process import prepare
 
 _BEGUN: dict[str, Future[Row]] = {}
 

@@ -8,7 +8,7 @@ from ppsyn.benchmark.results import Result, Row
 from ppsyn.benchmark.runs import code_digest
 from ppsyn.benchmark.summary import Cell, summarize
 from ppsyn.benchmark.tables import digest_of, open_table
-from schemas.benchmark import BenchmarkRun, BenchmarkSettings
+from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 
 
 def missing_runs(settings: BenchmarkSettings) -> list[BenchmarkRun]:

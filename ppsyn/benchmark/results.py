@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ppsyn.errors import ConfigError
-from schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.benchmark import BenchmarkRun
 
 ERRORS: Mapping[str, str] = {
     "workload_error": "workload error",

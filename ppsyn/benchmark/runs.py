@@ -15,12 +15,12 @@ from ppsyn.benchmark.classify import FOLDS, cross_validate, targets_of
 from ppsyn.benchmark.contenders import Made, contender
 from ppsyn.benchmark.results import Row
 from ppsyn.benchmark.tables import digest_of, open_table, random_workload
-from ppsyn.discretize import EncodedTable
+from ppsyn.code_version import code_version
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Clique
-from ppsyn.metrics import workload_error
-from ppsyn.metrics.queries import all_marginals, range_error, range_queries
-from ppsyn.version import code_version
-from schemas.benchmark import BenchmarkRun
+from ppsyn.evaluation import workload_error
+from ppsyn.evaluation.queries import all_marginals, range_error, range_queries
+from ppsyn.schemas.benchmark import BenchmarkRun
 
 _ROOT = Path(__file__).resolve().parents[1]
 _NO_PART = {

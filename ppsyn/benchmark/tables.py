@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
-import schemas
-from ppsyn.discretize import EncodedTable, encode
+from ppsyn import schemas
+from ppsyn.data.encoding import EncodedTable, encode
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import ConfigError, SchemaError
-from ppsyn.metrics.queries import fitting_cliques
-from schemas.table import TableSchema
+from ppsyn.evaluation.queries import fitting_cliques
+from ppsyn.schemas.table import TableSchema
 
 BUNDLED = "adult"
 

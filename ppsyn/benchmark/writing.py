@@ -19,11 +19,11 @@ from pyarrow import parquet
 from pydantic import JsonValue
 
 from ppsyn.api import synthesize
-from ppsyn.benchmark.gauges import Check, as_table, at_most, equal, peak_mb, told_by
 from ppsyn.benchmark.population import SCHEMA, blocks
-from ppsyn.files import load, save
-from ppsyn.generate import BLOCK_ROWS
+from ppsyn.benchmark.resources import Check, as_table, at_most, equal, peak_mb, told_by
+from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.tables import write_rows
+from ppsyn.synthesis_files import load, save
 
 WANTED_MB = 600.0
 WANTED_GROWTH_MB = 50.0

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ppsyn.arrays import Floats, Ints
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import InvariantError
-from ppsyn.generate import Step
-from ppsyn.partition.cells import Partition, number_groups
+from ppsyn.generation.sampling import Step
+from ppsyn.privacy.partition import Partition, number_groups
 
 _T = TypeVar("_T", np.int32, np.float64)
 

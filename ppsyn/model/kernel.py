@@ -18,7 +18,7 @@ import numpy as np
 
 from ppsyn.arrays import Codes, Flags, Floats, Ints
 from ppsyn.jit import compiled
-from ppsyn.partition.contrasts import centre
+from ppsyn.privacy.residuals import centre
 
 _ATTEMPTS, _HALVINGS = 40, 15
 """Refusals before the fit counts as converged; after so many halvings the step shrinks faster."""

@@ -6,23 +6,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from ppsyn.discretize import domain_of
-from ppsyn.domain import Clique
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.scores import sensitivity, together
+from ppsyn.domain import Clique, domain_of
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.requests import CompareRequest, Measured, noise_scale
+from ppsyn.privacy.scores import sensitivity, together
 from ppsyn.quality.figures import figures_of, scaled_to
 from ppsyn.quality.page import render
 from ppsyn.quality.questions import cliques_of, compare_request, rows_request, shares_of
+from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.paid import Fault, check_chain, check_spending, check_stored
-from ppsyn.releases.publish import guarantee_of
 from ppsyn.releases.tables import charges_of
-from ppsyn.requests import CompareRequest, Measured, noise_scale
+from ppsyn.releases.writer import guarantee_of
+from ppsyn.schemas.account import Charge
+from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.quality import Quality
 from ppsyn.storage import Store
-from schemas.account import Charge
-from schemas.manifest import Manifest
-from schemas.quality import Quality
 
 
 def check_quality(store: Store, manifest: Manifest, digest: str, key: str, account: StoredAccount | None) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique
-from ppsyn.requests import GRID, Measured
-from schemas.quality import MarginalSet, NoisyRows, QualityFigure, Statistic
+from ppsyn.privacy.requests import GRID, Measured
+from ppsyn.schemas.quality import MarginalSet, NoisyRows, QualityFigure, Statistic
 
 SURE = 2.2414027276
 """A standard normal is larger with a probability of 0.0125: four such tails make 5%."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from ppsyn.report.elements import contents, fold, line, picture, section, table, text_at
-from ppsyn.report.markup import Markup, Part, tag
-from ppsyn.report.sheet import sheet
-from ppsyn.report.words import amount, count, cut, finely, listed, marginal, nice_above, plural, share, small
-from schemas.manifest import Guarantee
-from schemas.quality import MarginalSet, Quality, QualityFigure
+from ppsyn.reports.elements import contents, fold, line, picture, section, table, text_at
+from ppsyn.reports.markup import Markup, Part, tag
+from ppsyn.reports.sheet import sheet
+from ppsyn.reports.words import amount, count, cut, finely, listed, marginal, nice_above, plural, share, small
+from ppsyn.schemas.manifest import Guarantee
+from ppsyn.schemas.quality import MarginalSet, Quality, QualityFigure
 
 _WIDTH, _LABELS, _ROW = 340.0, 158.0, 24.0
 _MOST_LISTED = 500

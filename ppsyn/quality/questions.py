@@ -10,12 +10,12 @@ import numpy as np
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError
-from ppsyn.partition.cells import equal_width, finest
-from ppsyn.requests import Candidate, CompareRequest, Figure, MeasureRequest, to_grid
-from ppsyn.selection import workload_cliques
-from ppsyn.shares import floored
-from schemas.config import WorkloadConfig
-from schemas.quality import MarginalSet
+from ppsyn.mechanisms.candidates import workload_cliques
+from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.partition import equal_width, finest
+from ppsyn.privacy.requests import Candidate, CompareRequest, Figure, MeasureRequest, to_grid
+from ppsyn.schemas.config import WorkloadConfig
+from ppsyn.schemas.quality import MarginalSet
 
 WORKLOAD, SINGLES, PAIRS = "workload", "single attributes", "pairs of attributes"
 

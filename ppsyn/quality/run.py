@@ -7,29 +7,28 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize import domain_of
-from ppsyn.domain import Clique
-from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Part
-from ppsyn.dp.curator import TableCurator
+from ppsyn.data.ingest import ingest
+from ppsyn.data.marginals import TableCounter
+from ppsyn.data.snapshot import Shelf, open_snapshot
+from ppsyn.data.sources import check_source, check_stable
+from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, InvariantError, StoreError
-from ppsyn.ingest import ingest
-from ppsyn.marginals import TableCounter
+from ppsyn.privacy.account import RunAccount, StoredAccount
+from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.page import render
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.publish import guarantee_of, part_of
-from ppsyn.requests import CompareRequest, Measured, MeasureRequest
-from ppsyn.runs.known import check_known
-from ppsyn.runs.records import note_places, private_folder, quality_key, try_places, unit_of
-from ppsyn.snapshot import Shelf, open_snapshot
-from ppsyn.sources import check_source, check_stable
+from ppsyn.releases.writer import guarantee_of, part_of
+from ppsyn.runs.account_check import check_known
+from ppsyn.runs.record import note_places, private_folder, quality_key, try_places, unit_of
+from ppsyn.schemas.quality import Quality, QualityRecord
+from ppsyn.schemas.release import Source
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store, prove
-from schemas.quality import Quality, QualityRecord
-from schemas.release import Source
-from schemas.run import RunRef
-from schemas.table import TableSchema
 
 
 def new_run(release: str) -> str:

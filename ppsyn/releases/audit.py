@@ -9,14 +9,16 @@ from itertools import zip_longest
 
 import pandas as pd
 
-from ppsyn.checks import validate
-from ppsyn.discretize import domain_of
-from ppsyn.domain import Clique
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
+from ppsyn.code_version import code_version
+from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import MissingError, PPSynError, StoreError
-from ppsyn.packing import pack
+from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
+from ppsyn.mechanisms.state import State
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
+from ppsyn.privacy.requests import Answer, Measured, MeasureRequest, Request, noise_scale
 from ppsyn.quality.audit import check_page, check_quality
+from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -30,20 +32,17 @@ from ppsyn.releases.layout import (
     SYNTHETIC,
     VALIDATION,
 )
-from ppsyn.releases.opened import ledger_of, open_release, read_manifest, read_validation, seal_of
-from ppsyn.releases.paid import Fault, check_chain, check_spending, check_stored
-from ppsyn.releases.publish import file_digest, guarantee_of
+from ppsyn.releases.reader import ledger_of, open_release, read_manifest, read_validation, seal_of
 from ppsyn.releases.reporting import make_report
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
-from ppsyn.requests import Answer, Measured, MeasureRequest, Request, noise_scale
+from ppsyn.releases.writer import file_digest, guarantee_of
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
-from ppsyn.state import State
+from ppsyn.schemas.account import Grant
+from ppsyn.schemas.manifest import Manifest
+from ppsyn.serialization import pack
 from ppsyn.storage import Store
-from ppsyn.synthesizer import absorb, make_plan, next_request, start
-from ppsyn.version import code_version
-from schemas.account import Grant
-from schemas.manifest import Manifest
+from ppsyn.validation import validate
 
 
 @dataclass(frozen=True, slots=True)

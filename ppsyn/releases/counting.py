@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ppsyn.arrays import Codes, Ints
-from ppsyn.discretize import domain_of, encode
-from ppsyn.domain import Clique
+from ppsyn.data.encoding import encode
+from ppsyn.data.marginals.kernel import count_blocks
+from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import ConfigError
-from ppsyn.marginals.kernel import count_blocks
 from ppsyn.releases.layout import SYNTHETIC
-from ppsyn.releases.publish import file_digest
 from ppsyn.releases.tables import read_rows
+from ppsyn.releases.writer import file_digest
+from ppsyn.schemas.manifest import Manifest
 from ppsyn.storage import Store
-from schemas.manifest import Manifest
 
 
 def published_counts(store: Store, manifest: Manifest, cliques: Sequence[Clique]) -> dict[Clique, Ints]:

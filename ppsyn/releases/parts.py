@@ -3,11 +3,11 @@
 import io
 from collections.abc import Iterator
 
+from ppsyn.code_version import code_version
 from ppsyn.errors import ClusterError
-from ppsyn.generate import BLOCK_ROWS
+from ppsyn.generation.plan import Recipe
+from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.tables import write_rows
-from ppsyn.rows import Recipe
-from ppsyn.version import code_version
 
 PART_BLOCKS = 4
 """Blocks of a part: a second's work or less, and a few MB to send."""

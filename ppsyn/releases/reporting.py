@@ -1,13 +1,13 @@
 """The report of a release, from its folder and from nothing else."""
 
 from ppsyn.releases.layout import ANSWERS, LEDGER, MODEL, REPORT
-from ppsyn.releases.opened import read_validation, synthesis_from
+from ppsyn.releases.reader import read_validation, synthesis_from
 from ppsyn.releases.tables import unpack_answers, unpack_entries
-from ppsyn.report.page import render
-from ppsyn.report.released import Released
+from ppsyn.reports.page import render
+from ppsyn.reports.released import Released
+from ppsyn.schemas.account import from_bytes
+from ppsyn.schemas.manifest import Manifest
 from ppsyn.storage import Store
-from schemas.account import from_bytes
-from schemas.manifest import Manifest
 
 
 def make_report(store: Store, manifest: Manifest) -> bytes:

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from ppsyn.dp.ledger import Spend
 from ppsyn.errors import InvariantError
-from ppsyn.generate import BLOCK_ROWS
-from ppsyn.model.program import Measurement
-from ppsyn.requests import Answer, Lost, Measured, Selected
-from schemas.account import Charge, from_bytes, hash_of
-from schemas.limits import ARRAYS_BYTES, VALUES
+from ppsyn.generation.sampling import BLOCK_ROWS
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.ledger import Spend
+from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
+from ppsyn.schemas.account import Charge, from_bytes, hash_of
+from ppsyn.schemas.limits import ARRAYS_BYTES, VALUES
 
 _ANSWERS = pa.schema(
     [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppsyn.errors import MissingError, RunError
-from ppsyn.packing import pack_arrays, unpack_arrays
-from ppsyn.requests import Answer, Lost, Measured, Selected
-from ppsyn.runs.whole import digest_of, sealed, unsealed
+from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
+from ppsyn.runs.checksums import digest_of, sealed, unsealed
+from ppsyn.serialization import pack_arrays, unpack_arrays
 from ppsyn.storage import Store
 
 _READERS = 16

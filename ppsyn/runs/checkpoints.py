@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ppsyn.errors import ConfigError, InvariantError, MissingError
-from ppsyn.packing import Fitted, pack, unpack
-from ppsyn.runs.whole import sealed, unsealed
-from ppsyn.state import Plan, State
+from ppsyn.mechanisms.state import Plan, State
+from ppsyn.runs.checksums import sealed, unsealed
+from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import Store
 
 _KEPT = 2

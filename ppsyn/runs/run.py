@@ -6,21 +6,21 @@ from functools import cached_property
 from itertools import chain
 from uuid import uuid4
 
-from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Part
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import Ledger, Spend
+from ppsyn.data.marginals.cache import open_counter
+from ppsyn.data.marginals.distributed import Spread, Work
+from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
-from ppsyn.marginals.held import open_counter
-from ppsyn.marginals.spread import Spread, Work
-from ppsyn.requests import Answer, Curator, Lost, Measured, Request, Selected
+from ppsyn.mechanisms.loop import absorb, next_request, start
+from ppsyn.privacy.account import RunAccount, StoredAccount
+from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import Ledger, Spend
+from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, Request, Selected
 from ppsyn.runs.answers import Answers, Kept
 from ppsyn.runs.checkpoints import Checkpoint, Checkpoints
-from ppsyn.runs.records import broken, plan_of, private_folder, read_record
-from ppsyn.snapshot import Shelf, open_snapshot
+from ppsyn.runs.record import broken, plan_of, private_folder, read_record
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import absorb, next_request, start
-from schemas.run import RunRef
 
 _KINDS: Mapping[str, type[Measured | Selected]] = {"measure": Measured, "select": Selected}
 _NAMED = 5

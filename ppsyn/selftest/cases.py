@@ -8,10 +8,10 @@ from functools import cache, cached_property
 import numpy as np
 import pandas as pd
 
-from ppsyn.discretize import domain_of
+from ppsyn.domain import domain_of
+from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.table import TableSchema
 from ppsyn.selftest.likelihood import Adversary
-from schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig, Tuning, WorkloadConfig
-from schemas.table import TableSchema
 
 RHO = Fraction(1, 2)
 """All that a case may spend; the mu of a Gaussian of that budget is one."""

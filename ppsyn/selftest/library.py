@@ -4,21 +4,22 @@ from functools import cache
 
 import pandas as pd
 
-from ppsyn.discretize import EncodedTable, domain_of, encode
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
+from ppsyn.data.contributions import bound_contributions
+from ppsyn.data.encoding import EncodedTable, encode
+from ppsyn.data.marginals import TableCounter
+from ppsyn.data.marginals.kernel import count_blocks
+from ppsyn.domain import domain_of
 from ppsyn.errors import InvariantError
-from ppsyn.marginals import TableCounter
-from ppsyn.marginals.kernel import count_blocks
-from ppsyn.persons import bound_contributions
+from ppsyn.mechanisms.loop import make_plan, run, start
+from ppsyn.mechanisms.state import Plan, State
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.requests import Measured
 from ppsyn.quality.figures import rows_of, scaled_to
 from ppsyn.quality.questions import cliques_of, compare_request, rows_request, sets_of, shares_of
-from ppsyn.requests import Measured
 from ppsyn.selftest.cases import RHO, Case
 from ppsyn.selftest.likelihood import Tape, Transcript
-from ppsyn.state import Plan, State
 from ppsyn.synthesis import Synthesis
-from ppsyn.synthesizer import make_plan, run, start
 
 
 def release(

@@ -14,10 +14,8 @@ from scipy.special import logsumexp
 
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
-from ppsyn.dp.scores import figure_of, score, sensitivity, together
 from ppsyn.errors import InvariantError
-from ppsyn.partition.contrasts import exact_contrasts
-from ppsyn.requests import (
+from ppsyn.privacy.requests import (
     Answer,
     Candidate,
     CompareRequest,
@@ -30,6 +28,8 @@ from ppsyn.requests import (
     SelectRequest,
     noise_scale,
 )
+from ppsyn.privacy.residuals import exact_contrasts
+from ppsyn.privacy.scores import figure_of, score, sensitivity, together
 from ppsyn.selftest.tradeoff import discrete_mu, selection_mu
 
 Question: TypeAlias = Request | CompareRequest

@@ -10,28 +10,28 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import override
 
-from ppsyn.discretize import domain_of
-from ppsyn.dp.account import RunAccount
-from ppsyn.dp.ledger import Spend
+from ppsyn.domain import domain_of
 from ppsyn.errors import InvariantError
+from ppsyn.mechanisms.loop import next_request
+from ppsyn.privacy.account import RunAccount
+from ppsyn.privacy.ledger import Spend
+from ppsyn.privacy.requests import Answer, Curator, Measured, MeasureRequest, Request
 from ppsyn.quality import run as quality_run
 from ppsyn.quality.figures import scaled_to
 from ppsyn.quality.questions import cliques_of, compare_request, rows_request, sets_of, shares_of
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import release_folder
-from ppsyn.releases.opened import read_sealed
-from ppsyn.releases.publish import publish, stage_records, stage_rows, stage_validation
-from ppsyn.requests import Answer, Curator, Measured, MeasureRequest, Request
-from ppsyn.runs import records
+from ppsyn.releases.reader import read_sealed
+from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
+from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.quality import Quality, QualityRecord
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.run import RunRef
 from ppsyn.selftest.cases import Case
 from ppsyn.selftest.likelihood import Tape, Transcript
 from ppsyn.storage import Store, open_store
-from ppsyn.synthesizer import next_request
-from schemas.places import Place
-from schemas.quality import Quality, QualityRecord
-from schemas.release import ReleaseConfig
-from schemas.run import RunRef
 
 RUN, OTHER, QUALITY = "20260101-000000-00000000", "20260101-000000-11111111", "20260101-000000-00000000-q"
 _DATASET = "canary"

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ppsyn.children import prepare
 from ppsyn.errors import ConfigError, InvariantError, PPSynError
 from ppsyn.selftest.attacks import Batch, Finding, Seen, Way, judge, see, twins
 from ppsyn.selftest.cases import CASES, Case
+from ppsyn.worker_process import prepare
 
 _BATCH = 50
 _TWINS = 3

@@ -26,9 +26,9 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 from typing_extensions import override
 
 from ppsyn.errors import MissingError, StoreError
-from ppsyn.storage.secrecy import cause, close_file, is_private, make_folders, shown
-from schemas.limits import ARRAYS_BYTES
-from schemas.places import Place
+from ppsyn.schemas.limits import ARRAYS_BYTES
+from ppsyn.schemas.locations import Place
+from ppsyn.storage.private_objects import cause, close_file, is_private, make_folders, shown
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -181,7 +181,7 @@ class Store:
         """The keys right below a folder, and the names of the folders there, sorted; not what these hold."""
         with self._told("list", prefix):
             folder = (self._prefix + prefix).rstrip("/") or None
-            found = self._again(partial(obstore.list_with_delimiter, self._backend, folder))
+            found = self._again(lambda: obstore.list_with_delimiter(self._backend, folder))
             keys = sorted(meta["path"].removeprefix(self._prefix) for meta in found["objects"])
             return keys, sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 

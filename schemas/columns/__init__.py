@@ -4,9 +4,9 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from schemas.columns.labelled import BooleanColumn, CategoricalColumn
-from schemas.columns.numeric import IntegerColumn, RealColumn
-from schemas.columns.temporal import DateColumn, DatetimeColumn
+from ppsyn.schemas.columns.labelled import BooleanColumn, CategoricalColumn
+from ppsyn.schemas.columns.numeric import IntegerColumn, RealColumn
+from ppsyn.schemas.columns.temporal import DateColumn, DatetimeColumn
 
 BinnedColumn: TypeAlias = IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 LabelledColumn: TypeAlias = CategoricalColumn | BooleanColumn

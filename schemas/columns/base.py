@@ -6,9 +6,9 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 from pydantic import model_validator
 
-from schemas.base import FrozenModel
-from schemas.columns.intervals import check_size
-from schemas.columns.values import Flag, Outside, Text
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.columns.intervals import check_size
+from ppsyn.schemas.columns.values import Flag, Outside, Text
 
 V = TypeVar("V")
 

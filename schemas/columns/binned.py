@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from schemas.columns.base import Column, V
-from schemas.columns.intervals import Intervals
-from schemas.columns.values import Count
-from schemas.limits import CODES
+from ppsyn.schemas.columns.base import Column, V
+from ppsyn.schemas.columns.intervals import Intervals
+from ppsyn.schemas.columns.values import Count
+from ppsyn.schemas.limits import CODES
 
 N = TypeVar("N", int, float)
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.columns.intervals import check_size
+from ppsyn.schemas.columns.intervals import check_size
 
 DateUnit: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 TimeUnit: TypeAlias = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]

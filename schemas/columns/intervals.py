@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.limits import CODES
+from ppsyn.schemas.limits import CODES
 
 Axis: TypeAlias = NDArray[np.int64 | np.float64]
 

@@ -8,9 +8,9 @@ from typing import Annotated, Generic, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from schemas.columns.base import Column, V, whole_dtypes
-from schemas.columns.values import Flag, Label, Outside
-from schemas.limits import CODES
+from ppsyn.schemas.columns.base import Column, V, whole_dtypes
+from ppsyn.schemas.columns.values import Flag, Label, Outside
+from ppsyn.schemas.limits import CODES
 
 
 def _default_outside(data: Mapping[str, object]) -> Outside:

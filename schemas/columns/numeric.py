@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from schemas.columns.base import whole_dtypes
-from schemas.columns.binned import Binned, undivided
-from schemas.columns.intervals import (
+from ppsyn.schemas.columns.base import whole_dtypes
+from ppsyn.schemas.columns.binned import Binned, undivided
+from ppsyn.schemas.columns.intervals import (
     Intervals,
     equal_real_starts,
     equal_whole_starts,
@@ -19,7 +19,7 @@ from schemas.columns.intervals import (
     stepped_whole_starts,
     whole_intervals,
 )
-from schemas.columns.values import Count, Real, Whole
+from ppsyn.schemas.columns.values import Count, Real, Whole
 
 
 class IntegerColumn(Binned[Whole, int]):

@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import field_validator
 from typing_extensions import override
 
-from schemas.columns.base import V
-from schemas.columns.binned import Binned, undivided
-from schemas.columns.calendar import (
+from ppsyn.schemas.columns.base import V
+from ppsyn.schemas.columns.binned import Binned, undivided
+from ppsyn.schemas.columns.calendar import (
     DAY_MICROSECONDS,
     DateUnit,
     TimeUnit,
@@ -22,8 +22,8 @@ from schemas.columns.calendar import (
     unit_starts,
     zoned_starts,
 )
-from schemas.columns.intervals import Intervals, equal_whole_starts, whole_intervals
-from schemas.columns.values import Day, Moment, Zone, end_of_day
+from ppsyn.schemas.columns.intervals import Intervals, equal_whole_starts, whole_intervals
+from ppsyn.schemas.columns.values import Day, Moment, Zone, end_of_day
 
 _NANOSECOND_REACH = (2**63 - 1) // 1000
 """How many microseconds before and after 1970 a nanosecond dtype can hold."""

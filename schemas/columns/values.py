@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
-from schemas.limits import TEXT_CHARACTERS
+from ppsyn.schemas.limits import TEXT_CHARACTERS
 
 LARGEST = 2**63 - 2
 """Bounds stay inside what 64 bits hold, so that a value past them has room to show that it is."""

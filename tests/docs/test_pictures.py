@@ -9,7 +9,7 @@ from charts import Axis, Curve, chart
 from pictures import CAP, DELTA, EPSILONS, PICTURES, RESULTS, belief, errors, guess_by_epsilon, guess_by_rho, releases
 from scipy.stats import norm
 
-from ppsyn.dp.budget import epsilon_from, rho_from
+from ppsyn.privacy.budget import epsilon_from, rho_from
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

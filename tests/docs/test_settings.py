@@ -7,7 +7,7 @@ from commands import commands
 from pydantic import BaseModel, ConfigDict, Field
 from settings import reference
 
-from flows.cli import main
+from ppsyn.flows.cli.main import main
 
 
 class _Told(BaseModel):

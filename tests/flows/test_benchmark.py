@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmark_tables import OTHER, QUICK, toy_settings, write_toys
 from click.testing import CliRunner, Result
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+from support.benchmark_tables import OTHER, QUICK, toy_settings, write_toys
 
-from flows.benchmark import benchmark
-from flows.cli import main
-from flows.exits import Exit
 from ppsyn.benchmark.summary import WARNING
 from ppsyn.errors import ConfigError, ModelTooLargeError
+from ppsyn.flows.benchmark import benchmark
+from ppsyn.flows.cli.exit_codes import Exit
+from ppsyn.flows.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 

@@ -10,25 +10,27 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import dask.config
-import dying_worker
 import psutil
 import pytest
 from click.testing import CliRunner
 from distributed import LocalCluster
-from small_release import write_release
+from support import dying_worker
+from support.small_release import write_release
 
-from flows.cli import main
-from flows.release import release
+from ppsyn.data.marginals import Rows, TableCounter
+from ppsyn.data.marginals import cache as held
+from ppsyn.data.marginals import distributed as spread
+from ppsyn.data.snapshot import Snapshot
 from ppsyn.domain import Clique
 from ppsyn.errors import ClusterError, InvariantError
-from ppsyn.marginals import Rows, TableCounter, held, spread
+from ppsyn.flows.cli.main import main
+from ppsyn.flows.release import release
 from ppsyn.releases.audit import audit
 from ppsyn.runs import run as runs
-from ppsyn.snapshot import Snapshot
+from ppsyn.schemas.config import RuntimeConfig
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.config import RuntimeConfig
-from schemas.places import Place
-from tasks import cluster
+from ppsyn.tasks import cluster
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ import pytest
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.objects import Log
-from servers import PostgreSQL, PrefectServer, free_ports, new_database, prefect_server
-from sites import (
+from support.servers import PostgreSQL, PrefectServer, free_ports, new_database, prefect_server
+from support.sites import (
     DEPLOYMENTS,
     EVERY_MINUTE,
     Site,
@@ -27,11 +27,11 @@ from sites import (
     store_of,
     wait_for,
 )
-from small_release import DATASET, write_release
+from support.small_release import DATASET, write_release
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
-from schemas.config import Budget
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
+from ppsyn.schemas.config import Budget
 
 pytestmark = pytest.mark.slow
 

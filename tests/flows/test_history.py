@@ -4,8 +4,8 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from history import History, opened, release_file
-from servers import PostgreSQL, new_database
+from support.history import History, opened, release_file
+from support.servers import PostgreSQL, new_database
 
 pytestmark = pytest.mark.slow
 

@@ -7,15 +7,27 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import killing
 import pytest
-from killing import PPSYN, SCENES, UNWRITTEN, Scene, Stage, Story, environment, look, objects, run_of, starter_for
-from small_release import DATASET
+from support import killing
+from support.killing import (
+    PPSYN,
+    SCENES,
+    UNWRITTEN,
+    Scene,
+    Stage,
+    Story,
+    environment,
+    look,
+    objects,
+    run_of,
+    starter_for,
+)
+from support.small_release import DATASET
 
-from ppsyn.dp.budget import rho_of
+from ppsyn.privacy.budget import rho_of
+from ppsyn.schemas.config import Budget
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.config import Budget
-from schemas.places import Place
 
 BUDGET = rho_of(Budget(epsilon=4.0, delta=1e-6))
 

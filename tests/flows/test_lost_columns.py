@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from canaries import files_below, search_all, search_server, text_canary
-from small_release import DATASET, write_release
-from terminals import on_a_terminal, terminal_as_stderr
+from support.canaries import files_below, search_all, search_server, text_canary
+from support.small_release import DATASET, write_release
+from support.terminals import on_a_terminal, terminal_as_stderr
 
-from flows.fates import warn
-from flows.inputs import read_inputs
-from ppsyn.dp.account import StoredAccount
+from ppsyn.flows.cli.schema_check_view import warn
+from ppsyn.flows.preflight import read_inputs
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
 TOLD = "Most values of 'age', 'joined' do not fit the schema"
@@ -64,7 +64,7 @@ def test_off_a_terminal_the_table_is_not_even_read(
         read.append(inputs)
         return ["age"]
 
-    monkeypatch.setattr("flows.fates.lost_columns", looking)
+    monkeypatch.setattr("ppsyn.flows.cli.schema_check_view.lost_columns", looking)
     config, table = read_inputs(str(file), ())
     warn(config.source, table)
     assert (read, capfd.readouterr()) == ([], ("", ""))
@@ -81,7 +81,7 @@ def test_a_fault_of_the_look_itself_stops_nothing(file: Path, monkeypatch: pytes
     def fail(*_: object) -> list[str]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("flows.fates.lost_columns", fail)
+    monkeypatch.setattr("ppsyn.flows.cli.schema_check_view.lost_columns", fail)
     assert warned(file) == ""
 
 

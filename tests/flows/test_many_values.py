@@ -7,10 +7,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from flows.cli import main
-from flows.exits import Exit, exit_of
-from flows.inputs import prepare, read_inputs
 from ppsyn.errors import PPSynError
+from ppsyn.flows.cli.exit_codes import Exit, exit_of
+from ppsyn.flows.cli.main import main
+from ppsyn.flows.preflight import prepare, read_inputs
 
 CITIES, ZIPS, ROWS = 1_000, 99_999, 4_000
 

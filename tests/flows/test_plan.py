@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from private_tables import CANARY
-from small_release import DATASET, write_release
+from support.private_tables import CANARY
+from support.small_release import DATASET, write_release
 
-from flows.cli import main
-from flows.exits import Exit
-from flows.inputs import prepare, read_inputs
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_from
 from ppsyn.errors import PPSynError
-from ppsyn.runs.records import check_possible
+from ppsyn.flows.cli.exit_codes import Exit
+from ppsyn.flows.cli.main import main
+from ppsyn.flows.preflight import prepare, read_inputs
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_from
+from ppsyn.runs.record import check_possible
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 
 def ppsyn(*arguments: str) -> Result:

@@ -34,7 +34,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import yaml
-from canaries import (
+from pyarrow import parquet
+from support.canaries import (
     Canary,
     count_canary,
     files_below,
@@ -45,16 +46,15 @@ from canaries import (
     sqlite_contents,
     text_canary,
 )
-from pyarrow import parquet
-from servers import PrefectServer, prefect_server
+from support.servers import PrefectServer, prefect_server
 
-from ppsyn.discretize import encode
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import Partition
-from schemas.table import TableSchema
+from ppsyn.data.encoding import encode
+from ppsyn.data.marginals import TableCounter
+from ppsyn.privacy.partition import Partition
+from ppsyn.schemas.table import TableSchema
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
-LAUNCHER = [sys.executable, str(Path(__file__).parents[1] / "canaries.py")]
+LAUNCHER = [sys.executable, str(Path(__file__).parents[1] / "support" / "canaries.py")]
 
 ROWS = 1_299_709
 COLUMNS = [

@@ -19,22 +19,22 @@ from click.testing import CliRunner
 from conftest import CREDENTIALS
 from prefect.client.orchestration import SyncPrefectClient
 from pyarrow import parquet
-from servers import PostgreSQL, SeaweedFS, free_ports
-from small_release import BATCH_ROWS, DATASET, JOBS, SCHEMA, table_text, write_release
+from support.servers import PostgreSQL, SeaweedFS, free_ports
+from support.small_release import BATCH_ROWS, DATASET, JOBS, SCHEMA, table_text, write_release
 
-from flows.cli import main
-from flows.release import release
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
 from ppsyn.errors import CapExceededError, DomainRefusedError, SourceError, StoreError
+from ppsyn.flows.cli.main import main
+from ppsyn.flows.release import release
+from ppsyn.mechanisms.state import State
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
 from ppsyn.releases.audit import audit
-from ppsyn.releases.opened import read_manifest
-from ppsyn.state import State
+from ppsyn.releases.reader import read_manifest
+from ppsyn.schemas.config import Budget
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import Store, open_store
-from schemas.config import Budget
-from schemas.places import Place
-from schemas.run import RunRef
-from tasks.runs import watched_by
+from ppsyn.tasks.runs import watched_by
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from killing import PPSYN, Stage, environment, look, objects, run_of, starter_for
-from servers import PrefectServer
-from small_release import DATASET
+from support.killing import PPSYN, Stage, environment, look, objects, run_of, starter_for
+from support.servers import PrefectServer
+from support.small_release import DATASET
 
-from schemas.places import Place
+from ppsyn.schemas.locations import Place
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,10 +98,9 @@ def test_a_run_whose_table_is_another_by_now_goes_on_with_its_own_copy(stage: St
 
 
 def test_other_code_is_refused(broken: Broken, tmp_path: Path) -> None:
-    for package in ("flows", "tasks", "ppsyn", "schemas"):
-        unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # code that others compile meanwhile
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=unfinished)
-    with (tmp_path / "ppsyn" / "shares.py").open("a", encoding="utf-8") as file:
+    unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # code that others compile meanwhile
+    shutil.copytree(ROOT / "ppsyn", tmp_path / "ppsyn", ignore=unfinished)
+    with (tmp_path / "ppsyn" / "privacy" / "fractions.py").open("a", encoding="utf-8") as file:
         file.write("\n# Another line.\n")
     settings = environment({**broken.stage.settings, "PYTHONPATH": str(tmp_path)})
     command = [str(PPSYN), "release", str(broken.file), "--resume", broken.run]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows import scale
-from flows.cli import main
-from ppsyn.benchmark.gauges import Check, at_least, at_most, equal
+from ppsyn.benchmark.resources import Check, at_least, at_most, equal
+from ppsyn.flows import scale
+from ppsyn.flows.cli.main import main
 
 
 def run(out: Path, rows: int = 3000) -> tuple[int, str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
-from servers import PostgreSQL, PrefectServer, new_database, prefect_server
-from sites import DEPLOYMENTS, EVERY_MINUTE, Site, a_worker, assert_published, copied, open_site, wait_for
-from small_release import DATASET, write_release
+from support.servers import PostgreSQL, PrefectServer, new_database, prefect_server
+from support.sites import DEPLOYMENTS, EVERY_MINUTE, Site, a_worker, assert_published, copied, open_site, wait_for
+from support.small_release import DATASET, write_release
 
 pytestmark = pytest.mark.slow
 

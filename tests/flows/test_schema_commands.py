@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from conftest import CREDENTIALS
-from private_tables import CANARY
-from small_release import table_text, write_release
-from terminals import on_a_terminal
+from support.private_tables import CANARY
+from support.small_release import table_text, write_release
+from support.terminals import on_a_terminal
 
-from flows.cli import main
-from flows.exits import Exit
+from ppsyn.flows.cli.exit_codes import Exit
+from ppsyn.flows.cli.main import main
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from schemas.places import Place
-from schemas.table import TableSchema
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
 

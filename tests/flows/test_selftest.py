@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows.cli import main
-from flows.exits import Exit
-from ppsyn.dp.curator import TableCurator
+from ppsyn.flows.cli.exit_codes import Exit
+from ppsyn.flows.cli.main import main
+from ppsyn.privacy.curator import TableCurator
 from ppsyn.selftest import library
 
 QUICK = ("selftest", "privacy", "--jobs", "1", "--folders", "20")

@@ -24,15 +24,15 @@ from prefect.client.schemas.filters import (
     LogFilterFlowRunId,
 )
 from prefect.client.schemas.objects import Artifact, FlowRun, Log, TaskRun
-from servers import PrefectServer
-from small_release import DATASET, write_release
+from support.servers import PrefectServer
+from support.small_release import DATASET, write_release
 
 from ppsyn.releases.audit import audit
-from ppsyn.releases.opened import open_release, read_manifest
+from ppsyn.releases.reader import open_release, read_manifest
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.manifest import Manifest
 from ppsyn.storage import open_store
 from ppsyn.synthesis import Synthesis
-from schemas.manifest import Manifest
-from schemas.places import Place
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
 STEPS = ["check inputs", "open account", "restore", "ingest", "count marginals", "one-way"]

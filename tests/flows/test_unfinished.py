@@ -4,14 +4,14 @@ import time
 from pathlib import Path
 
 import pytest
-from killing import Stage, look, run_of, starter_for
-from small_release import DATASET
+from support.killing import Stage, look, run_of, starter_for
+from support.small_release import DATASET
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.book import Part
-from ppsyn.runs.pulse import beating
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.account_state import Part
+from ppsyn.runs.heartbeat import beating
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 WITHIN_THE_CAP = {"account": {"cap": {"epsilon": 4.0, "delta": 1.0e-6}}}
 """One release fits."""

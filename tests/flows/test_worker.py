@@ -10,11 +10,11 @@ import pytest
 import yaml
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.states import Crashed, Scheduled
-from servers import PostgreSQL, new_database, prefect_server
-from sites import DEPLOYMENTS, Site, a_worker, assert_published, kill, open_site, store_of, wait_for
-from small_release import DATASET, write_release
+from support.servers import PostgreSQL, new_database, prefect_server
+from support.sites import DEPLOYMENTS, Site, a_worker, assert_published, kill, open_site, store_of, wait_for
+from support.small_release import DATASET, write_release
 
-from ppsyn.dp.account import StoredAccount
+from ppsyn.privacy.account import StoredAccount
 
 pytestmark = pytest.mark.slow
 

@@ -9,14 +9,14 @@ import pandas as pd
 from fuzzing.stage import CANARY_TEXT, SCHEMA
 
 import ppsyn
-from flows.cli import main
-from flows.commands.telling import told
-from flows.inputs import read_inputs
+from ppsyn.data.ingest import ingest as read_all
+from ppsyn.data.sources import reading
 from ppsyn.errors import SourceError
-from ppsyn.ingest import ingest as read_all
-from ppsyn.sources import reading
+from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import told
+from ppsyn.flows.preflight import read_inputs
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 
 @click.command()

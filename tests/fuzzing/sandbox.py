@@ -35,9 +35,11 @@ _ENVIRONMENT = {
 }
 
 _MODULES = (
-    "flows.cli", "flows.fates", "flows.forecasts", "flows.inputs", "flows.private_report", "flows.quality",
-    "flows.regenerate", "flows.statements", "flows.tables", "ppsyn.drafting", "ppsyn.fates", "ppsyn.files",
-    "ppsyn.ingest", "ppsyn.releases.audit", "great_expectations", "rich.console", "fuzzing.commands",
+    "ppsyn.flows.cli.main", "ppsyn.flows.cli.schema_check_view", "ppsyn.flows.cli.plan_view", "ppsyn.flows.preflight",
+    "ppsyn.flows.cli.owner_report", "ppsyn.flows.cli.quality_view", "ppsyn.flows.cli.regenerate",
+    "ppsyn.flows.cli.account_view", "ppsyn.flows.cli.tables", "ppsyn.schema_draft", "ppsyn.evaluation.schema_check",
+    "ppsyn.synthesis_files",
+    "ppsyn.data.ingest", "ppsyn.releases.audit", "great_expectations", "rich.console", "fuzzing.commands",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from schemas.table import TableSchema
+from ppsyn.schemas.table import TableSchema
 
 CANARY_TEXT, CANARY_NUMBER = "QXKANARI", 7391842
 """Private values that nothing else holds; the table has them in its columns, outside of every domain."""
@@ -62,7 +62,7 @@ def people(rows: int = 120) -> pd.DataFrame:
 
 def make(folder: Path) -> None:
     """Put the stage together."""
-    published = importlib.import_module("published")  # starts threads of the store, so never in the sandbox
+    published = importlib.import_module("support.published")  # starts threads of the store, so never in the sandbox
     api = importlib.import_module("ppsyn")
     frame = people()
     frame.to_parquet(folder / "people.parquet", index=False)
@@ -71,7 +71,7 @@ def make(folder: Path) -> None:
     for kind in ("parquet", "csv"):
         document = {**RELEASE, "source": {"kind": kind, "path": f"people.{kind}"}}
         (folder / f"{kind}.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    load = importlib.import_module("schemas.release").load_release
+    load = importlib.import_module("ppsyn.schemas.release").load_release
     run = published.finish(published.begin(load(folder / "parquet.yaml"), SCHEMA, RUN))
     published.stage(run)
     published.publish(run)

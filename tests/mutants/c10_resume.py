@@ -4,7 +4,7 @@ from mutants.fault import Fault
 
 RUN = "ppsyn/runs/run.py"
 ANSWERS = "ppsyn/runs/answers.py"
-RECORDS = "ppsyn/runs/records.py"
+RECORDS = "ppsyn/runs/record.py"
 
 SETTLED = "        kept = self._answers.keep(step, spend.digest, Lost()) or self._answers.find(step)\n"
 CHECKPOINT = (
@@ -89,7 +89,7 @@ FAULTS = (
         "C10",
         RUN,
         SETTLED,
-        """        from ppsyn.dp.ledger import MemoryAccount
+        """        from ppsyn.privacy.ledger import MemoryAccount
 
         request = next_request(self.state)
         if request is not None:

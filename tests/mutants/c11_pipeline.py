@@ -87,7 +87,7 @@ FAULTS = (
     Fault(
         "the error of a source tells how many rows were read",
         "C11",
-        "ppsyn/sources/batches.py",
+        "ppsyn/data/sources/batches.py",
         """    while True:
         try:
             frame = next(frames, None)
@@ -116,7 +116,7 @@ FAULTS = (
     Fault(
         "a refusal tells how many rows",
         "C11",
-        "ppsyn/checks/private.py",
+        "ppsyn/validation/private.py",
         "            raise refusal_of(column)\n",
         "            refusal = refusal_of(column)\n"
         "            raise type(refusal)(column.name, f'{refusal.rule} in {(marked[column.name] < 0).sum()} rows')\n",
@@ -135,7 +135,7 @@ FAULTS = (
     Fault(
         "a table is read again when its run goes on",
         "C11",
-        "ppsyn/runs/records.py",
+        "ppsyn/runs/record.py",
         " or is_whole(private, folder, record.table):\n",
         ":\n",
         "Whether that fails, and how long it takes, tells whether the table has changed.",
@@ -144,7 +144,7 @@ FAULTS = (
     Fault(
         "the codes stay when a release is published",
         "C11",
-        "ppsyn/releases/publish.py",
+        "ppsyn/releases/writer.py",
         "    run.private.delete(private_folder(run.ref.run))\n",
         "",
         "They are kept for longer than the run lasts.",
@@ -153,7 +153,7 @@ FAULTS = (
     Fault(
         "ids of persons are kept with the codes",
         "C11",
-        "ppsyn/ingest.py",
+        "ppsyn/data/ingest.py",
         "                crowd.add(batch.frame[person.column])\n",
         "                crowd.add(batch.frame[person.column])\n"
         '                shelf.write(f"ids/{number}", repr(batch.frame[person.column].tolist()).encode())\n',
@@ -163,7 +163,7 @@ FAULTS = (
     Fault(
         "the error of a store names a private object",
         "C11",
-        "ppsyn/storage/secrecy.py",
+        "ppsyn/storage/private_objects.py",
         '    return "/".join(parts[: parts.index(_PRIVATE) + 1]) if is_private(key) else key\n',
         '    return "/".join(parts)\n',
         "The number of a fragment tells how many rows there are.",
@@ -172,7 +172,7 @@ FAULTS = (
     Fault(
         "others on the machine may read private files",
         "C11",
-        "ppsyn/storage/secrecy.py",
+        "ppsyn/storage/private_objects.py",
         "_FOLDER_MODE, _FILE_MODE = 0o700, 0o600\n",
         "_FOLDER_MODE, _FILE_MODE = 0o755, 0o644\n",
         "Codes of rows and exact counts are their owner's alone.",

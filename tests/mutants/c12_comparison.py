@@ -2,9 +2,9 @@
 
 from mutants.fault import Fault
 
-CURATOR = "ppsyn/dp/curator.py"
-SCORES = "ppsyn/dp/scores.py"
-REQUESTS = "ppsyn/requests.py"
+CURATOR = "ppsyn/privacy/curator.py"
+SCORES = "ppsyn/privacy/scores.py"
+REQUESTS = "ppsyn/privacy/requests.py"
 QUESTIONS = "ppsyn/quality/questions.py"
 RUN = "ppsyn/quality/run.py"
 

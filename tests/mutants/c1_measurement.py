@@ -2,15 +2,15 @@
 
 from mutants.fault import Fault
 
-CURATOR = "ppsyn/dp/curator.py"
-MECHANISMS = "ppsyn/dp/mechanisms.py"
-REQUESTS = "ppsyn/requests.py"
-CELLS = "ppsyn/partition/cells.py"
-CONTRASTS = "ppsyn/partition/contrasts.py"
-KERNEL = "ppsyn/marginals/kernel.py"
-COUNTER = "ppsyn/marginals/counter.py"
-HELD = "ppsyn/marginals/held.py"
-SPREAD = "ppsyn/marginals/spread.py"
+CURATOR = "ppsyn/privacy/curator.py"
+MECHANISMS = "ppsyn/privacy/noise.py"
+REQUESTS = "ppsyn/privacy/requests.py"
+CELLS = "ppsyn/privacy/partition.py"
+CONTRASTS = "ppsyn/privacy/residuals.py"
+KERNEL = "ppsyn/data/marginals/kernel.py"
+COUNTER = "ppsyn/data/marginals/counter.py"
+HELD = "ppsyn/data/marginals/cache.py"
+SPREAD = "ppsyn/data/marginals/distributed.py"
 
 DRAWN = "    return np.array(measurement(exact_counts.tolist()), np.int64), scale\n"
 
@@ -227,7 +227,7 @@ FAULTS = (
     Fault(
         "the last fragment is counted twice",
         "C1",
-        "ppsyn/snapshot.py",
+        "ppsyn/data/snapshot.py",
         "for each in self.fragments), cliques",
         "for each in (*self.fragments, *self.fragments[-1:])), cliques",
         "A row of it moves a count by two.",

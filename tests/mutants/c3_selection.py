@@ -2,7 +2,7 @@
 
 from mutants.fault import Fault
 
-MECHANISMS = "ppsyn/dp/mechanisms.py"
+MECHANISMS = "ppsyn/privacy/noise.py"
 
 CHOSEN = "    return int(measurement(list(scores)))\n"
 
@@ -77,7 +77,7 @@ FAULTS = (
     Fault(
         "answers of a watched curator come when they are drawn",
         "C3",
-        "ppsyn/dp/curator.py",
+        "ppsyn/privacy/curator.py",
         "            if self._is_watched:\n",
         "            if not self._is_watched:\n",
         "How long the sampler took follows from the exact scores, and Prefect keeps durations.",

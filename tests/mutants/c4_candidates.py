@@ -2,9 +2,9 @@
 
 from mutants.fault import Fault
 
-CURATOR = "ppsyn/dp/curator.py"
-SELECTION = "ppsyn/selection.py"
-SYNTHESIZER = "ppsyn/synthesizer.py"
+CURATOR = "ppsyn/privacy/curator.py"
+SELECTION = "ppsyn/mechanisms/candidates.py"
+SYNTHESIZER = "ppsyn/mechanisms/loop.py"
 
 CHOSEN = "            return replace(state, chosen=request.candidates[answer.index])\n"
 
@@ -62,7 +62,7 @@ FAULTS = (
         "C4",
         SYNTHESIZER,
         "    return MeasureRequest(state.chosen.clique, state.chosen.partition, _measure_rho(state))\n",
-        """    from ppsyn.partition.cells import finest
+        """    from ppsyn.privacy.partition import finest
 
     cells = finest(state.plan.domain.size(state.chosen.clique))
     return MeasureRequest(state.chosen.clique, cells, _measure_rho(state))

@@ -2,10 +2,10 @@
 
 from mutants.fault import Fault
 
-CURATOR = "ppsyn/dp/curator.py"
-LEDGER = "ppsyn/dp/ledger.py"
-SHARES = "ppsyn/shares.py"
-SYNTHESIZER = "ppsyn/synthesizer.py"
+CURATOR = "ppsyn/privacy/curator.py"
+LEDGER = "ppsyn/privacy/ledger.py"
+SHARES = "ppsyn/privacy/fractions.py"
+SYNTHESIZER = "ppsyn/mechanisms/loop.py"
 
 MEASURED = """        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
         with self._paced(values.size):

@@ -3,7 +3,7 @@
 from mutants.fault import Fault
 
 API = "ppsyn/api.py"
-CURATOR = "ppsyn/dp/curator.py"
+CURATOR = "ppsyn/privacy/curator.py"
 
 MADE = """    return Synthesis(
         table, privacy, config, account.ledger, state.measurements, state.evidence, state.rounds, state.model, seed
@@ -51,7 +51,7 @@ FAULTS = (
     Fault(
         "a counter shows what it holds",
         "C6",
-        "ppsyn/marginals/counter.py",
+        "ppsyn/data/marginals/counter.py",
         '        return "TableCounter()"\n',
         '        return f"TableCounter({self._known})"\n',
         "Logs and debuggers would show exact counts.",
@@ -60,7 +60,7 @@ FAULTS = (
     Fault(
         "noise from the seed of nothing",
         "C6",
-        "ppsyn/dp/mechanisms.py",
+        "ppsyn/privacy/noise.py",
         "    return np.array(measurement(exact_counts.tolist()), np.int64), scale\n",
         """    rng = np.random.Generator(np.random.PCG64(7))
     return exact_counts + np.rint(rng.normal(0, scale, exact_counts.size)).astype(np.int64), scale
@@ -80,10 +80,10 @@ FAULTS = (
     Fault(
         "the loop knows the counters",
         "C6",
-        "ppsyn/selection.py",
-        "from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid\n",
-        "from ppsyn.marginals.kernel import count_blocks as count_blocks\n"
-        "from ppsyn.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid\n",
+        "ppsyn/mechanisms/candidates.py",
+        "from ppsyn.privacy.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid\n",
+        "from ppsyn.data.marginals.kernel import count_blocks as count_blocks\n"
+        "from ppsyn.privacy.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid\n",
         "What chooses the questions could look at the rows.",
         "test_the_loop_cannot_reach_a_private_value",
     ),
@@ -92,8 +92,8 @@ FAULTS = (
         "C6",
         API,
         MADE,
-        """    from ppsyn.partition.cells import equal_width
-    from ppsyn.requests import MeasureRequest
+        """    from ppsyn.privacy.partition import equal_width
+    from ppsyn.privacy.requests import MeasureRequest
 
     account._ledger = type(account.ledger)(account.ledger.total)
     first = plan.domain.attributes[0]

@@ -2,8 +2,8 @@
 
 from mutants.fault import Fault
 
-BUDGET = "ppsyn/dp/budget.py"
-AUDIT = "ppsyn/dp/audit.py"
+BUDGET = "ppsyn/privacy/budget.py"
+AUDIT = "ppsyn/privacy/accountant.py"
 
 BOUND = "    return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - math.log(excess)\n"
 

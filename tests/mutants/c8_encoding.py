@@ -3,12 +3,12 @@
 from mutants.fault import Fault
 
 API = "ppsyn/api.py"
-PERSONS = "ppsyn/persons.py"
-INGEST = "ppsyn/ingest.py"
-LINES = "ppsyn/sources/lines.py"
-LOOP = "ppsyn/sources/kernel.py"
-CSV = "ppsyn/sources/csv_files.py"
-STABILITY = "ppsyn/sources/stability.py"
+PERSONS = "ppsyn/data/contributions.py"
+INGEST = "ppsyn/data/ingest.py"
+LINES = "ppsyn/data/sources/csv_lines.py"
+LOOP = "ppsyn/data/sources/csv_kernel.py"
+CSV = "ppsyn/data/sources/csv.py"
+STABILITY = "ppsyn/data/sources/sql_stability.py"
 
 FAULTS = (
     Fault(
@@ -41,7 +41,7 @@ FAULTS = (
     Fault(
         "the plan of a run is not told of max_rows",
         "C8",
-        "ppsyn/runs/records.py",
+        "ppsyn/runs/record.py",
         "person.max_rows if person else 1, record.method)",
         "1, record.method)",
         "The plan hands m on to the curator.",
@@ -104,7 +104,7 @@ FAULTS = (
     Fault(
         "a code that depends on the smallest value of the table",
         "C8",
-        "ppsyn/discretize/encoding.py",
+        "ppsyn/data/encoding/columns.py",
         "        column.intervals.nearest(reading.values).astype(np.int64),\n",
         "        column.intervals.nearest(reading.values - reading.values.min(initial=0)).astype(np.int64),\n",
         "A row moves the codes of all others.",
@@ -185,7 +185,7 @@ FAULTS = (
     Fault(
         "times of one instant have two marks",
         "C8",
-        "ppsyn/ids.py",
+        "ppsyn/data/person_ids.py",
         '    return b"clock with offset %d %d" % (seconds - offset // timedelta(seconds=1), moment.microsecond)\n',
         '    return b"clock with offset " + moment.isoformat().encode()\n',
         "A person whose ids are written with two offsets has 2 m rows.",

@@ -2,9 +2,9 @@
 
 from mutants.fault import Fault
 
-ACCOUNT = "ppsyn/dp/account.py"
-BOOK = "ppsyn/dp/book.py"
-CHAIN = "ppsyn/dp/chain.py"
+ACCOUNT = "ppsyn/privacy/account.py"
+BOOK = "ppsyn/privacy/account_state.py"
+CHAIN = "ppsyn/privacy/chain.py"
 
 FAULTS = (
     Fault(
@@ -183,7 +183,7 @@ FAULTS = (
     Fault(
         "a release tells what its account has left",
         "C9",
-        "ppsyn/releases/publish.py",
+        "ppsyn/releases/writer.py",
         "head=hash_of(chain.lines[-1]), cap=part.cap)",
         "head=hash_of(chain.lines[-1]), cap=part.cap + account.book.left)",
         "What other runs have spent follows from their answers, which this release has not paid for.",
@@ -201,7 +201,7 @@ FAULTS = (
     Fault(
         "an account that was removed is not missed",
         "C9",
-        "ppsyn/runs/known.py",
+        "ppsyn/runs/account_check.py",
         "    if lacking:\n",
         "    if lacking and not found:\n",
         "What was spent already would be spent again.",

@@ -123,7 +123,7 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         """Copy what is there, with the machine code that was compiled of it."""
         self._root = folder / "ppsyn"
-        shutil.copytree(ROOT, self._root, ignore=_LEFT_OUT)
+        shutil.copytree(ROOT, self._root, ignore=_LEFT_OUT, symlinks=True)
         command = [sys.executable, "-P", str(self._root / "tests" / "mutants" / "warm.py"), str(self._root)]
         self._tests = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

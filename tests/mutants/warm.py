@@ -19,7 +19,7 @@ LIBRARIES = (
     *("pytest", "hypothesis", "numpy", "scipy.stats", "pandas", "pyarrow.parquet", "pyarrow.csv", "numba", "pydantic"),
     *("obstore", "opendp.measurements", "sqlalchemy", "yaml", "rich", "dp_accounting.rdp", "grimp", "prefect"),
 )
-PROJECT = ("ppsyn", "flows", "tasks", "schemas")
+PROJECT = ("ppsyn",)
 LATE, ELSEWHERE, CRASHED = 97, 98, 99
 """What is answered for tests that took too long, for tests of source that is not that of the copy, and for no tests."""
 

@@ -8,7 +8,7 @@ import pytest
 import ppsyn
 from ppsyn import api
 from ppsyn.errors import ConfigError, DomainRefusedError, ModelTooLargeError, PPSynError, SchemaError
-from schemas.table import TableSchema
+from ppsyn.schemas.table import TableSchema
 
 CANARY = "Q7-canary-value"
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "progress": False}

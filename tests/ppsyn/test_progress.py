@@ -4,12 +4,12 @@ import re
 import time
 
 import pytest
-from loops import ScriptedCurator, small_plan, steps
-from terminals import terminal_as_stderr
+from support.loops import ScriptedCurator, small_plan, steps
+from support.terminals import terminal_as_stderr
 
+from ppsyn.mechanisms.loop import run, start
+from ppsyn.mechanisms.state import State
 from ppsyn.progress import describe, last_round
-from ppsyn.state import State
-from ppsyn.synthesizer import run, start
 from ppsyn.terminal import shown
 
 PLAN = small_plan(eta=1e6)

@@ -1,19 +1,19 @@
 import json
 from pathlib import Path
 
-import knots
 import numpy as np
 import pandas as pd
 import pytest
+from support import knots
 
 import ppsyn
 from ppsyn.errors import ConfigError
-from ppsyn.generate import BLOCK_ROWS
-from ppsyn.model import exchange
-from ppsyn.model.fit import Effort, fit
+from ppsyn.generation.sampling import BLOCK_ROWS
+from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold
-from ppsyn.model.graphical import unfitted
-from schemas.table import TableSchema
+from ppsyn.model.graphical_model import unfitted
+from ppsyn.schemas.table import TableSchema
 
 CANARY_COUNT = 31_337
 CANARY_TEXT = "zz-secret-canary"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique
-from ppsyn.dp import curator as gate
-from ppsyn.dp import mechanisms
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import Ledger, MemoryAccount, Spend
-from ppsyn.marginals import TableCounter
-from ppsyn.requests import Request, noise_scale
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy import noise as mechanisms
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import Ledger, MemoryAccount, Spend
+from ppsyn.privacy.requests import Request, noise_scale
 
 PLENTY = Fraction(10**6)
 """A budget that no test here uses up."""

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Attribute, Clique, Domain
-from ppsyn.partition.cells import Partition, number_groups
-from ppsyn.requests import GRID, Candidate
+from ppsyn.privacy.partition import Partition, number_groups
+from ppsyn.privacy.requests import GRID, Candidate
 
 Row = tuple[int, ...]
 

@@ -10,7 +10,7 @@ from privacy.instruments import Watched, watch_draws
 
 from ppsyn import Synthesis, save, synthesize
 from ppsyn.arrays import Ints
-from schemas.table import TableSchema
+from ppsyn.schemas.table import TableSchema
 
 CANARY = "canary-7f3a91"
 """A private value that no schema lists."""

@@ -11,29 +11,29 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loops import replay
 from privacy.instruments import Watched
 from privacy.releases import Script
-from small_release import write_release
+from support.loops import replay
+from support.small_release import write_release
 
-from ppsyn.dp import curator as gate
-from ppsyn.dp.account import StoredAccount
 from ppsyn.errors import ResumeRefusedError, RunError, RunTakenError
-from ppsyn.packing import pack
-from ppsyn.partition.cells import equal_width
-from ppsyn.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected
+from ppsyn.mechanisms.loop import next_request
+from ppsyn.mechanisms.state import State
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.partition import equal_width
+from ppsyn.privacy.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected
 from ppsyn.runs import run as run_module
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoint, Checkpoints, freeze
-from ppsyn.runs.records import begin, plan_of, private_folder, ref_of, snapshot
+from ppsyn.runs.record import begin, plan_of, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
-from ppsyn.state import State
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import load_release
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.table import TableSchema
+from ppsyn.serialization import pack
 from ppsyn.storage import open_store
-from ppsyn.synthesizer import next_request
-from schemas.places import Place
-from schemas.release import load_release
-from schemas.run import RunRef
-from schemas.table import TableSchema
 
 RUN = "r1"
 QUESTION = 64 * "0"

@@ -22,40 +22,39 @@ from uuid import uuid4
 
 import obstore
 import pandas as pd
-import published
 import pyarrow as pa
 import pytest
-from canaries import files_below, sqlite_contents
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from obstore.exceptions import GenericError
 from prefect import Flow, Task
 from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import Abort, Pause, TerminationSignal
-from private_tables import csv_bytes
-from published import make_release, people
 from pyarrow import parquet
-from small_release import table_text, write_release
+from support import published
+from support.canaries import files_below, sqlite_contents
+from support.private_tables import csv_bytes
+from support.published import make_release, people
+from support.small_release import table_text, write_release
 
-import flows
 import ppsyn.errors
-import tasks
-from ppsyn.discretize import refusal_of
+from ppsyn import flows, tasks
+from ppsyn.data.encoding import refusal_of
+from ppsyn.data.ingest import ingest
+from ppsyn.data.sources.batches import guarded
 from ppsyn.errors import InvariantError, MissingError, PPSynError, SourceError, StoreError
-from ppsyn.ingest import ingest
-from ppsyn.releases.publish import publish
-from ppsyn.runs.records import begin, private_folder, ref_of, snapshot
+from ppsyn.releases.writer import publish
+from ppsyn.runs.record import begin, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
-from ppsyn.sources.batches import guarded
+from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source, load_release
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
 from ppsyn.storage import store as local
-from schemas.benchmark import BenchmarkRun, BenchmarkSettings
-from schemas.config import PersonUnit
-from schemas.places import Place
-from schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source, load_release
-from schemas.run import RunRef
-from schemas.table import TableSchema
-from tasks.step import sealed
+from ppsyn.tasks.step import sealed
 
 CANARY = "canary7f3a91"
 PUBLIC = {RunRef, ReleaseConfig, TableSchema, BenchmarkRun, int, str}
@@ -532,8 +531,8 @@ def told_by_ingest(place: Place, rows: int, person: PersonUnit | None, failing: 
         ingest(source, SCHEMA, person, open_store(ref.private), private_folder(ref.run))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ppsyn.ingest.check_columns", lambda *_: None)  # the checks take most of the time
-        patch.setattr("ppsyn.ingest.check_codes", lambda *_: None)
+        patch.setattr("ppsyn.data.ingest.check_columns", lambda *_: None)  # the checks take most of the time
+        patch.setattr("ppsyn.data.ingest.check_codes", lambda *_: None)
         failing(patch)
         try:
             read(ref)

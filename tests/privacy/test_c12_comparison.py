@@ -10,30 +10,30 @@ from hypothesis import strategies as st
 from privacy.instruments import PLENTY, WatchedAccount, drawn_for, guard, watch_draws
 from privacy.neighbours import Neighbours, candidates, encoded, l2_squared, neighbours, tower
 from privacy.releases import SCHEMA, private_frame
-from statistical import ALPHA, NIGHTLY_DRAWS, SCALE_DRAWS, mean_p_value, scale_p_value
+from support.statistical import ALPHA, NIGHTLY_DRAWS, SCALE_DRAWS, mean_p_value, scale_p_value
 
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp import curator as gate
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.audit import accounted_epsilon
-from ppsyn.dp.budget import epsilon_from
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.dp.scores import figure_of, together
 from ppsyn.errors import BudgetExceededError, InvariantError
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import finest
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.accountant import accounted_epsilon
+from ppsyn.privacy.budget import epsilon_from
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import GRID, Candidate, CompareRequest, Figure, Measured
+from ppsyn.privacy.scores import figure_of, together
 from ppsyn.quality import run as quality_run
 from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
-from ppsyn.requests import GRID, Candidate, CompareRequest, Figure, Measured
-from ppsyn.runs.records import unit_of
+from ppsyn.runs.record import unit_of
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.quality import MarginalSet, QualityRecord
+from ppsyn.schemas.release import CsvSource
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from schemas.config import PersonUnit
-from schemas.places import Place
-from schemas.quality import MarginalSet, QualityRecord
-from schemas.release import CsvSource
-from schemas.run import RunRef
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privacy.instruments import PLENTY, Exact, drawn_for, guard, sample_by_hand
 from privacy.neighbours import Neighbours, cliques, encoded, grids, l2_squared, neighbours, partitions, tower
 from scipy import stats
-from statistical import (
+from support.statistical import (
     ALPHA,
     NIGHTLY_DRAWS,
     SCALE_DRAWS,
@@ -22,21 +22,21 @@ from statistical import (
 )
 
 from ppsyn.arrays import Codes, Ints
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
+from ppsyn.data.marginals import TableCounter
+from ppsyn.data.marginals.cache import open_counter
+from ppsyn.data.marginals.distributed import Spread, count_part
+from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain
-from ppsyn.dp import mechanisms
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import ConfigError, InvariantError, SourceError
-from ppsyn.marginals import TableCounter
-from ppsyn.marginals.held import open_counter
-from ppsyn.marginals.spread import Spread, count_part
-from ppsyn.partition.cells import Partition, finest
-from ppsyn.partition.contrasts import exact_contrasts
-from ppsyn.requests import Measured, MeasureRequest, noise_scale
-from ppsyn.snapshot import Shelf, Snapshot, write_codes
+from ppsyn.privacy import noise as mechanisms
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.partition import Partition, finest
+from ppsyn.privacy.requests import Measured, MeasureRequest, noise_scale
+from ppsyn.privacy.residuals import exact_contrasts
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))

@@ -13,15 +13,15 @@ from privacy.instruments import PLENTY, Exact, drawn_for, guard
 from privacy.neighbours import Neighbours, candidates, encoded, neighbours, tower
 
 from ppsyn.arrays import Ints
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp import curator as gate
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.dp.scores import score, sensitivity
 from ppsyn.errors import InvariantError, PPSynError
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import Partition, finest
-from ppsyn.requests import GRID, MAX_PENALTY, MAX_WEIGHT, Candidate, SelectRequest, to_grid
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.partition import Partition, finest
+from ppsyn.privacy.requests import GRID, MAX_PENALTY, MAX_WEIGHT, Candidate, SelectRequest, to_grid
+from ppsyn.privacy.scores import score, sensitivity
 
 RHO = Fraction(1, 50)
 THREE = Domain((Attribute("a0", 3),))

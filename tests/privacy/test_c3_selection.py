@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from privacy.instruments import PLENTY, guard, sample_by_hand
 from privacy.neighbours import encoded
 from scipy import special
-from statistical import (
+from support.statistical import (
     ALPHA,
     CHOICE_DRAWS,
     FEW_CHOICES,
@@ -27,16 +27,16 @@ from statistical import (
     tipping_gap,
 )
 
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp import curator as gate
-from ppsyn.dp import mechanisms, pace
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount, Spend
 from ppsyn.errors import InvariantError
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import finest
-from ppsyn.quality import run as quality
-from ppsyn.requests import (
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy import noise as mechanisms
+from ppsyn.privacy import timing as pace
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount, Spend
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import (
     GRID,
     Candidate,
     CompareRequest,
@@ -46,6 +46,7 @@ from ppsyn.requests import (
     SelectRequest,
     noise_scale,
 )
+from ppsyn.quality import run as quality
 from ppsyn.runs import run as runs
 
 RHO = Fraction(1, 50)

@@ -5,21 +5,21 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from loops import ScriptedCurator, crowded_plan, steps
 from privacy.instruments import PLENTY, drawn_for
 from privacy.neighbours import encoded
+from support.loops import ScriptedCurator, crowded_plan, steps
 
-from ppsyn import selection
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
 from ppsyn.errors import InvariantError
-from ppsyn.marginals import TableCounter
-from ppsyn.model.tree import interaction_graph
-from ppsyn.requests import MeasureRequest, Selected, SelectRequest
-from ppsyn.state import Plan, State
-from ppsyn.synthesizer import absorb, make_plan, next_request
-from schemas.config import AlgorithmConfig, WorkloadConfig
+from ppsyn.mechanisms import candidates as selection
+from ppsyn.mechanisms.loop import absorb, make_plan, next_request
+from ppsyn.mechanisms.state import Plan, State
+from ppsyn.model.junction_tree import interaction_graph
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.requests import MeasureRequest, Selected, SelectRequest
+from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
 
 DOMAIN = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate([4, 3, 5, 2])))
 ONE_WAY_MB = interaction_graph(DOMAIN, ()).model_mb()

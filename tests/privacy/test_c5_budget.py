@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import ScriptedCurator, steps
 from privacy.instruments import Watched, WatchedAccount, watch_draws
 from privacy.neighbours import domains, encoded
+from support.loops import ScriptedCurator, steps
 
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp import curator as gate
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import Ledger, MemoryAccount, Spend
 from ppsyn.errors import BudgetExceededError
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import finest
-from ppsyn.requests import Candidate, MeasureRequest, Request, SelectRequest
-from ppsyn.shares import divide, floored
-from ppsyn.synthesizer import make_plan
-from schemas.config import AlgorithmConfig
+from ppsyn.mechanisms.loop import make_plan
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.fractions import divide, floored
+from ppsyn.privacy.ledger import Ledger, MemoryAccount, Spend
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import Candidate, MeasureRequest, Request, SelectRequest
+from ppsyn.schemas.config import AlgorithmConfig
 
 TWO = Domain((Attribute("a0", 2),))
 COUNTER = TableCounter(encoded(TWO, [(0,), (1,), (1,)]))

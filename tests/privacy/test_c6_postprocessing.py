@@ -12,22 +12,22 @@ import pytest
 from privacy.instruments import guard, watch_draws
 from privacy.neighbours import encoded
 from privacy.releases import CANARY, ODD, SCHEMA, SETTINGS, Script, private_frame, published, scripted_release
-from published import make_release
+from support.published import make_release
 
 from ppsyn import Synthesis, load, save, synthesize
-from ppsyn.discretize import EncodedTable, encode
+from ppsyn.data.encoding import EncodedTable, encode
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp import curator as gate
-from ppsyn.dp.curator import TableCurator
 from ppsyn.errors import DomainRefusedError
-from ppsyn.marginals import TableCounter
-from ppsyn.model import fit
+from ppsyn.model import estimation as fit
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.curator import TableCurator
 from ppsyn.releases.layout import REPORT
-from ppsyn.releases.opened import read_manifest
+from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.reporting import make_report
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from schemas.places import Place
-from schemas.table import TableSchema
 
 
 def publishes_alike(left: pd.DataFrame, right: pd.DataFrame, folder: Path) -> bool:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from privacy.releases import SCHEMA, SETTINGS, private_frame
 
 from ppsyn import synthesize
-from ppsyn.dp.audit import accounted_epsilon
-from ppsyn.dp.budget import epsilon_from, log_delta, rho_from, rho_of
-from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import ConfigError
-from schemas.config import Budget
+from ppsyn.privacy.accountant import accounted_epsilon
+from ppsyn.privacy.budget import epsilon_from, log_delta, rho_from, rho_of
+from ppsyn.privacy.ledger import Ledger, Spend
+from ppsyn.schemas.config import Budget
 
 EPSILONS = [0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 10.0]
 DELTAS = [1e-12, 1e-9, 1e-6, 1e-3]

@@ -17,18 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from privacy.instruments import Watched, watch_draws
 from privacy.releases import SCHEMA, SETTINGS, private_frame
-from published import begin
-from statistical import ALPHA, frequencies_p_value
-from strategies import columns, raw_values
+from support.published import begin
+from support.statistical import ALPHA, frequencies_p_value
+from support.strategies import columns, raw_values
 
 from ppsyn import synthesize
-from ppsyn.discretize import domain_of, encode
+from ppsyn.data.contributions import Crowd, Keys, bound_contributions
+from ppsyn.data.encoding import encode
+from ppsyn.domain import domain_of
 from ppsyn.errors import SchemaError
-from ppsyn.persons import Crowd, Keys, bound_contributions
-from ppsyn.requests import GRID
-from schemas.columns import ColumnSchema
-from schemas.release import ReleaseConfig
-from schemas.table import TableSchema
+from ppsyn.privacy.requests import GRID
+from ppsyn.schemas.columns import ColumnSchema
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.table import TableSchema
 
 Bound = Callable[..., pd.DataFrame]
 

@@ -12,21 +12,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from private_tables import SCHEMA, put, sqlite_source
 from pyarrow import parquet
+from support.private_tables import SCHEMA, put, sqlite_source
 
-from ppsyn.discretize import domain_of, encode, encode_marked
-from ppsyn.discretize.encoding import Fate, fate_of
-from ppsyn.discretize.reading import Fit
+from ppsyn.data.encoding import encode, encode_marked
+from ppsyn.data.encoding.columns import Fate, fate_of
+from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.ingest import encoded_batches, ingest
+from ppsyn.data.snapshot import Shelf, read_codes, read_contents
+from ppsyn.data.sources import read_batches
+from ppsyn.domain import domain_of
 from ppsyn.errors import DomainRefusedError
-from ppsyn.ingest import encoded_batches, ingest
-from ppsyn.snapshot import Shelf, read_codes, read_contents
-from ppsyn.sources import read_batches
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import CsvSource, ParquetSource, Source
+from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from schemas.config import PersonUnit
-from schemas.places import Place
-from schemas.release import CsvSource, ParquetSource, Source
-from schemas.table import TableSchema
 
 Row: TypeAlias = tuple[object, ...]
 Read: TypeAlias = Callable[[Sequence[bytes]], list[Row]]

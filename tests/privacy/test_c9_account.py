@@ -11,7 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from accounts import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from privacy.instruments import Watched, watch_draws
+from privacy.neighbours import encoded
+from support.accounts import (
     DATASET,
     DIGEST,
     GRAIN,
@@ -37,25 +42,20 @@ from accounts import (
     start,
     wait_until,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
-from privacy.instruments import Watched, watch_draws
-from privacy.neighbours import encoded
 
 from ppsyn.arrays import Ints
+from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.dp.account import RunAccount, StoredAccount
-from ppsyn.dp.book import Book, Part
-from ppsyn.dp.curator import TableCurator
 from ppsyn.errors import AccountError, CapExceededError, RunTakenError, StoreError
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import finest
-from ppsyn.requests import Candidate, MeasureRequest, Request, SelectRequest
-from ppsyn.runs.known import check_known
+from ppsyn.privacy.account import RunAccount, StoredAccount
+from ppsyn.privacy.account_state import Book, Part
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import Candidate, MeasureRequest, Request, SelectRequest
+from ppsyn.runs.account_check import check_known
+from ppsyn.schemas.account import CapChange, Charge, Close, Entry, Hold, Spent, from_bytes, to_bytes
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import Store, open_store
-from schemas.account import CapChange, Charge, Close, Entry, Hold, Spent, from_bytes, to_bytes
-from schemas.places import Place
 
 COUNTER = TableCounter(encoded(Domain((Attribute("a0", 2),)), [(0,), (1,), (1,)]))
 MEASURE = MeasureRequest(("a0",), finest(2), Fraction(1, 3))

@@ -12,28 +12,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from privacy.releases import Script
-from published import OPEN, RUN, SCHEMA, begin, config_of, finish, people, stage
+from support.published import OPEN, RUN, SCHEMA, begin, config_of, finish, people, stage
 
 from ppsyn.arrays import Ints
-from ppsyn.discretize import domain_of
-from ppsyn.dp import account as accounts
-from ppsyn.dp import curator as gate
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
+from ppsyn.domain import domain_of
+from ppsyn.privacy import account as accounts
+from ppsyn.privacy import curator as gate
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
 from ppsyn.quality import run as quality
 from ppsyn.quality.questions import cliques_of, sets_of
-from ppsyn.releases import publish as publishing
+from ppsyn.releases import writer as publishing
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import release_folder
-from ppsyn.releases.opened import read_manifest
-from ppsyn.releases.publish import publish
+from ppsyn.releases.reader import read_manifest
+from ppsyn.releases.writer import publish
 from ppsyn.runs.run import Run
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.manifest import AccountPart
+from ppsyn.schemas.quality import QualityRecord
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from schemas.manifest import AccountPart
-from schemas.places import Place
-from schemas.quality import QualityRecord
-from schemas.release import ReleaseConfig
-from schemas.run import RunRef
 
 NAMES = UUID(int=7)
 SMALL: Mapping[str, object] = {"privacy": {"epsilon": 0.5, "delta": 1e-6}}

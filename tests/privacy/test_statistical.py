@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from statistical import (
+from support.statistical import (
     ALPHA,
     CHOICE_DRAWS,
     FEW_CHOICES,

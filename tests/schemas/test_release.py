@@ -7,8 +7,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.files import SchemaFileError
-from schemas.release import CsvSource, SqlSource, load_release
+from ppsyn.schemas.files import SchemaFileError
+from ppsyn.schemas.release import CsvSource, SqlSource, load_release
 
 SECRET = "hunter2correcthorse"
 LEAKY = f"postgresql://ann:{SECRET}@db.example.org/people"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from strategies import ZONES, columns, days, schemas
+from support.strategies import ZONES, columns, days, schemas
 
-from schemas.columns import ColumnSchema, DateColumn, DatetimeColumn
-from schemas.columns.calendar import local_time
-from schemas.files import SchemaFileError
-from schemas.table import TableSchema
+from ppsyn.schemas.columns import ColumnSchema, DateColumn, DatetimeColumn
+from ppsyn.schemas.columns.calendar import local_time
+from ppsyn.schemas.files import SchemaFileError
+from ppsyn.schemas.table import TableSchema
 
 TABLES = Path(__file__).parents[2] / "schemas" / "tables"
 

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from benchmark_tables import toy_settings, write_toys
+from support.benchmark_tables import toy_settings, write_toys
 
 from ppsyn.benchmark.report import missing_runs
 from ppsyn.errors import InvariantError, ModelTooLargeError
-from schemas.benchmark import BenchmarkRun
-from schemas.places import Place
-from schemas.run import RunRef
-from tasks import benchmark
+from ppsyn.schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.run import RunRef
+from ppsyn.tasks import benchmark
 
 CANARY = "canary7f3a91"
 

@@ -5,17 +5,17 @@ from uuid import uuid4
 
 import pandas as pd
 import pytest
-from published import DATASET, RUN, SCHEMA, TINY, people
+from support.published import DATASET, RUN, SCHEMA, TINY, people
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
 from ppsyn.errors import CapExceededError, ResumeRefusedError, RunError, SourceError
-from ppsyn.runs.records import private_folder, ref_of
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
+from ppsyn.runs.record import private_folder, ref_of
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import ReleaseConfig
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from schemas.places import Place
-from schemas.release import ReleaseConfig
-from schemas.run import RunRef
-from tasks.ingest import check_inputs, ingest, open_account
+from ppsyn.tasks.ingest import check_inputs, ingest, open_account
 
 
 def config_of(folder: Path, root: str | None = None, **changes: object) -> ReleaseConfig:

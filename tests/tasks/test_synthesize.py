@@ -6,16 +6,16 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from published import SCHEMA, begin, config_of, people
+from support.published import SCHEMA, begin, config_of, people
 
+from ppsyn.mechanisms.state import State
 from ppsyn.releases.audit import audit
-from ppsyn.releases.opened import released
-from ppsyn.state import State
+from ppsyn.releases.reader import released
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from schemas.places import Place
-from schemas.run import RunRef
-from tasks import publish, synthesize
-from tasks.runs import forget, run_of, watched_by, watchers
+from ppsyn.tasks import publish, synthesize
+from ppsyn.tasks.runs import forget, run_of, watched_by, watchers
 
 
 @dataclass

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from benchmark_tables import toy_table
+from support.benchmark_tables import toy_table
 
 from ppsyn.benchmark.classify import FOLDS, TARGETS, cross_validate, targets_of
 from ppsyn.benchmark.tables import open_table
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Attribute, Domain
-from ppsyn.metrics.classify import Target, classes_of, misclassified
+from ppsyn.evaluation.classification import Target, classes_of, misclassified
 
 DOMAIN = Domain((Attribute("x", 4), Attribute("copy", 2), Attribute("y", 2)))
 TARGET = Target("y", "y", 1)

@@ -4,11 +4,11 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from benchmark_tables import toy_settings
+from support.benchmark_tables import toy_settings
 
 from ppsyn.benchmark.results import ERRORS, Row, merge, read_peers, read_row, results, write_row
 from ppsyn.errors import ConfigError
-from schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.benchmark import BenchmarkRun
 
 ROW = Row(
     dataset="toy",

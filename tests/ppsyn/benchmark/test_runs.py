@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmark_tables import QUICK, toy_settings, write_toys
+from support.benchmark_tables import QUICK, toy_settings, write_toys
 
 from ppsyn.benchmark.contenders import NAMES, contender
 from ppsyn.benchmark.report import missing_runs, report
@@ -10,7 +10,7 @@ from ppsyn.benchmark.results import write_row
 from ppsyn.benchmark.runs import code_digest, measure
 from ppsyn.benchmark.tables import open_table, random_workload, write_table
 from ppsyn.errors import ConfigError
-from schemas.benchmark import METRICS, BenchmarkRun
+from ppsyn.schemas.benchmark import METRICS, BenchmarkRun
 
 
 @pytest.fixture(scope="module")

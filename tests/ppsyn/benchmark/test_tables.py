@@ -3,10 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmark_tables import SIZES, toy_table, write_toys
+from support.benchmark_tables import SIZES, toy_table, write_toys
 
 from ppsyn.benchmark.tables import digest_of, names_in, open_table, random_workload, read_table, write_table
-from ppsyn.discretize import EncodedTable
+from ppsyn.data.encoding import EncodedTable
 from ppsyn.errors import ConfigError
 
 

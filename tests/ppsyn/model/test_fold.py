@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import InvariantError
-from ppsyn.generate import generate
-from ppsyn.model import exchange
-from ppsyn.model.fit import Effort, fit
+from ppsyn.generation.sampling import generate
+from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold, Folded, equal_mass, fold_values
-from ppsyn.model.graphical import GraphicalModel, calibrated, unfitted
-from ppsyn.model.program import Measurement
-from ppsyn.partition.cells import Partition, finest, number_groups
+from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.partition import Partition, finest, number_groups
 
 DOMAIN = Domain((Attribute("a", 6), Attribute("b", 3), Attribute("c", 7)))
 CLIQUES: tuple[Clique, ...] = (("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "c"), ("a", "b", "c"))

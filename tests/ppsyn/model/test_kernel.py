@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import (
+from support.small_models import (
     SEEDS,
     UNHURRIED,
     cliques_of,
@@ -25,10 +25,10 @@ from small_models import (
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, downward_closure, maximal
 from ppsyn.model import kernel
-from ppsyn.model.graphical import flatten, unflatten
-from ppsyn.model.program import Measurement, build, cell_index, flat, unflat
-from ppsyn.model.tree import junction_tree
-from ppsyn.partition.cells import Partition, finest
+from ppsyn.model.graphical_model import flatten, unflatten
+from ppsyn.model.inference_plan import Measurement, build, cell_index, flat, unflat
+from ppsyn.model.junction_tree import junction_tree
+from ppsyn.privacy.partition import Partition, finest
 
 TOTAL = 1234.5
 Case = tuple[Domain, tuple[Measurement, ...]]

@@ -3,12 +3,12 @@ import pytest
 
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import InvariantError
-from ppsyn.model import exchange
-from ppsyn.model.fit import Effort, fit
+from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold
-from ppsyn.model.graphical import GraphicalModel, calibrated
-from ppsyn.model.program import Measurement
-from ppsyn.partition.cells import Partition, finest
+from ppsyn.model.graphical_model import GraphicalModel, calibrated
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.partition import Partition, finest
 
 DOMAIN = Domain((Attribute("a", 2), Attribute("b", 3), Attribute("c", 2)))
 

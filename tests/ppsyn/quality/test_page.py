@@ -1,6 +1,6 @@
 """The page about figures."""
 
-from reports import FIGURES, HOSTILE, Reader
+from support.reports import FIGURES, HOSTILE, Reader
 
 from ppsyn.quality.page import render
 

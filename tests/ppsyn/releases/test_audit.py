@@ -4,24 +4,24 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 
-import knots
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from published import SCHEMA, Published, copied, in_memory, make_release, people, shared_release
 from pydantic import ValidationError
+from support import knots
+from support.published import SCHEMA, Published, copied, in_memory, make_release, people, shared_release
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.audit import accounted_epsilon
-from ppsyn.dp.budget import epsilon_from, rho_from
-from ppsyn.dp.ledger import Ledger, Spend
 from ppsyn.errors import ConfigError
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.accountant import accounted_epsilon
+from ppsyn.privacy.budget import epsilon_from, rho_from
+from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.releases.audit import Finding, audit
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, MANIFEST, SEAL, SYNTHETIC, VALIDATION
-from ppsyn.releases.opened import open_release
+from ppsyn.releases.reader import open_release
+from ppsyn.schemas.locations import Place
 from ppsyn.storage import open_store
-from schemas.places import Place
 
 EVERY_FILE = (*FILES, MANIFEST, SEAL)
 STAGES = ("chain", "budget", "replay", "model", "rows", "validation", "report")

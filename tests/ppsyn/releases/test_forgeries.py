@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from published import (
+from support.published import (
     OPEN,
     RUN,
     Published,
@@ -31,18 +31,18 @@ from published import (
     write_entries,
 )
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.packing import pack_arrays, unpack_arrays
+from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, REPORT, SYNTHETIC, VALIDATION
-from ppsyn.releases.opened import open_release
-from ppsyn.releases.publish import guarantee_of
+from ppsyn.releases.reader import open_release
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
+from ppsyn.releases.writer import guarantee_of
+from ppsyn.schemas.account import FIRST, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of, to_bytes
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.manifest import AccountSpan, Manifest
+from ppsyn.schemas.validation import Validation
+from ppsyn.serialization import pack_arrays, unpack_arrays
 from ppsyn.storage import Store, open_store
-from schemas.account import FIRST, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of, to_bytes
-from schemas.manifest import AccountSpan, Manifest
-from schemas.places import Place
-from schemas.validation import Validation
 
 ANOTHER = "20310101-000000-00000000"
 """A run that never was."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from published import LOST, make_release
+from support.published import LOST, make_release
 
 from ppsyn.releases.audit import audit
-from ppsyn.releases.opened import open_release
+from ppsyn.releases.reader import open_release
 
 SETTINGS: dict[str, dict[str, object]] = {
     "aim": {"mechanism": "aim", "iterations": 20},

@@ -17,16 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from published import Published, make_release
-from strategies import columns, every_code
+from support.published import Published, make_release
+from support.strategies import columns, every_code
 
 from ppsyn.arrays import Codes
-from ppsyn.checks import validate
-from ppsyn.discretize import decode, encode
-from ppsyn.dp.ledger import Spend
-from ppsyn.generate import BLOCK_ROWS
-from ppsyn.model.program import Measurement
-from ppsyn.partition.cells import Partition
+from ppsyn.data.encoding import encode
+from ppsyn.data.sources import read_batches
+from ppsyn.generation.decoding import decode
+from ppsyn.generation.sampling import BLOCK_ROWS
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.ledger import Spend
+from ppsyn.privacy.partition import Partition
+from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
 from ppsyn.releases.layout import ANSWERS, LEDGER, SYNTHETIC
 from ppsyn.releases.tables import (
     charges_of,
@@ -40,13 +42,12 @@ from ppsyn.releases.tables import (
     write_csv,
     write_rows,
 )
-from ppsyn.requests import Answer, Lost, Measured, Selected
-from ppsyn.sources import read_batches
-from schemas.account import FIRST, Charge, Close, Hold, from_bytes, hash_of, to_bytes
-from schemas.columns import ColumnSchema
-from schemas.places import Place
-from schemas.release import CsvSource
-from schemas.table import TableSchema
+from ppsyn.schemas.account import FIRST, Charge, Close, Hold, from_bytes, hash_of, to_bytes
+from ppsyn.schemas.columns import ColumnSchema
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import CsvSource
+from ppsyn.schemas.table import TableSchema
+from ppsyn.validation import validate
 
 _YEAR = {"lower": "2020-01-01", "upper": "2020-12-31", "unit": "quarter"}
 _AT = datetime(2031, 2, 3, tzinfo=UTC)
@@ -319,7 +320,7 @@ def test_equal_rows_are_equal_bytes() -> None:
 _MANY_BLOCKS = """
 import sys
 import numpy as np, pandas as pd
-from ppsyn.benchmark.gauges import peak_mb
+from ppsyn.benchmark.resources import peak_mb
 from ppsyn.releases.tables import write_rows
 
 def blocks(count):

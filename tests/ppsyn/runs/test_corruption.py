@@ -10,20 +10,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from published import RUN, SCHEMA, begin, config_of, finish, people, stage
+from support.published import RUN, SCHEMA, begin, config_of, finish, people, stage
 
-from ppsyn.dp.account import StoredAccount
 from ppsyn.errors import InvariantError, PPSynError
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.requests import Answer, Measured
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import FILES, release_folder
-from ppsyn.releases.publish import is_published, publish
-from ppsyn.requests import Answer, Measured
-from ppsyn.runs import records
-from ppsyn.runs.ending import give_up
+from ppsyn.releases.writer import is_published, publish
+from ppsyn.runs import record as records
+from ppsyn.runs.cleanup import give_up
 from ppsyn.runs.run import Run
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import Store, open_store
-from schemas.places import Place
-from schemas.release import ReleaseConfig
 
 FAST = range(30)
 SLOW = range(1000, 1400)

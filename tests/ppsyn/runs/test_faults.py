@@ -1,23 +1,22 @@
 """Stores that are slow, in trouble, cut off, full or read-only: the run is published once and paid once."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import troubled_run
-from faulty import FAULTS, Fault, faulty
-from published import TINY
-from servers import SeaweedFS
-from troubled_run import go_on, outcome, release_in
+from support import troubled_run
+from support.faulty import FAULTS, Fault, faulty
+from support.published import TINY
+from support.servers import SeaweedFS
+from support.troubled_run import go_on, outcome, release_in
 
-from ppsyn.dp.budget import rho_of
 from ppsyn.errors import StoreError
-from schemas.config import Budget
-from schemas.places import Place
+from ppsyn.privacy.budget import rho_of
+from ppsyn.schemas.config import Budget
+from ppsyn.schemas.locations import Place
 
 BUDGET = float(rho_of(Budget.model_validate(TINY["privacy"])))
 SHARE = 0.15
@@ -55,10 +54,8 @@ def test_a_server_in_trouble_is_waited_for_or_the_run_goes_on_when_it_is_over(
 
 
 def told_by(*command: str) -> dict[str, Any]:
-    paths = os.pathsep.join(filter(None, (str(Path(troubled_run.__file__).parent), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         command,
-        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

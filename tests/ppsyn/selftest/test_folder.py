@@ -4,14 +4,14 @@ import json
 
 import pytest
 
+from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.releases.layout import LEDGER_JSON, MANIFEST, REPORT, VALIDATION
-from ppsyn.runs.records import private_folder
+from ppsyn.runs.record import private_folder
 from ppsyn.runs.run import Run
 from ppsyn.selftest import pipeline
 from ppsyn.selftest.attacks import case_of, twins
 from ppsyn.selftest.folder import differences, features
 from ppsyn.selftest.pipeline import Stage
-from ppsyn.snapshot import Shelf, open_snapshot
 
 
 @pytest.fixture(scope="module")

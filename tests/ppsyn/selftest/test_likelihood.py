@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ppsyn.dp.curator import TableCurator
-from ppsyn.dp.ledger import MemoryAccount
-from ppsyn.marginals import TableCounter
-from ppsyn.partition.cells import Partition, equal_width, finest
-from ppsyn.requests import GRID, Candidate, CompareRequest, Figure, MeasureRequest, SelectRequest
+from ppsyn.data.marginals import TableCounter
+from ppsyn.privacy.curator import TableCurator
+from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.privacy.partition import Partition, equal_width, finest
+from ppsyn.privacy.requests import GRID, Candidate, CompareRequest, Figure, MeasureRequest, SelectRequest
 from ppsyn.selftest.cases import Case
 from ppsyn.selftest.library import codes
 from ppsyn.selftest.likelihood import Question

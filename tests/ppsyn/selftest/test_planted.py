@@ -6,12 +6,12 @@ from fractions import Fraction
 import pytest
 
 from ppsyn.arrays import Ints
-from ppsyn.dp import curator
-from ppsyn.dp.curator import Counter, TableCurator
-from ppsyn.dp.ledger import Account
-from ppsyn.dp.mechanisms import add_discrete_gaussian, draw_noisy_max
-from ppsyn.dp.scores import score
-from ppsyn.requests import GRID, Candidate
+from ppsyn.privacy import curator
+from ppsyn.privacy.curator import Counter, TableCurator
+from ppsyn.privacy.ledger import Account
+from ppsyn.privacy.noise import add_discrete_gaussian, draw_noisy_max
+from ppsyn.privacy.requests import GRID, Candidate
+from ppsyn.privacy.scores import score
 from ppsyn.runs import run
 from ppsyn.selftest import library
 from ppsyn.selftest.attacks import Finding

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from ppsyn.dp.budget import log_delta
+from ppsyn.privacy.budget import log_delta
 from ppsyn.selftest.attacks import THRESHOLDS, attack, corner
 from ppsyn.selftest.tradeoff import (
     at_least,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store
-from schemas.places import Place
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])

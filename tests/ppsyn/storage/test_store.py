@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from s3_proxy import proxy
-from servers import SeaweedFS
+from support.s3_proxy import proxy
+from support.servers import SeaweedFS
 
 from ppsyn.errors import MissingError
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store
-from schemas.places import Place
 
 NAMES = st.text("abcxyz019-_.", min_size=1, max_size=8).filter(lambda name: name.strip(".") != "")
 FILES = st.dictionaries(st.tuples(NAMES, NAMES).map(lambda pair: f"{pair[0]}/f-{pair[1]}"), st.binary(max_size=64))

@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-from servers import HOST, free_ports
+from support.servers import HOST, free_ports
 
 from ppsyn.errors import MissingError, StoreError
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store, prove
-from schemas.places import Place
 
 SECRET = "a-secret-that-is-wrong"
 CALLS: dict[str, Callable[[Store], object]] = {

@@ -8,14 +8,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from servers import BUCKET, HOST, Weed, free_ports, new_weed, seaweedfs
+from support.servers import BUCKET, HOST, Weed, free_ports, new_weed, seaweedfs
 
-from ppsyn.dp.account import StoredAccount
-from ppsyn.dp.budget import rho_of
 from ppsyn.errors import StoreError
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.budget import rho_of
+from ppsyn.schemas.config import Budget
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store
-from schemas.config import Budget
-from schemas.places import Place
 
 AWAY_SECONDS = 6
 """Longer than obstore's own few tries take; a start takes some more."""

@@ -5,12 +5,12 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
-from s3_proxy import Conditions, proxy
-from servers import SeaweedFS
+from support.s3_proxy import Conditions, proxy
+from support.servers import SeaweedFS
 
 from ppsyn.errors import StoreError
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store, prove
-from schemas.places import Place
 
 
 def test_a_store_that_honours_conditions_passes_and_is_left_as_it_was(store: Store) -> None:

@@ -11,14 +11,14 @@ from threading import Event
 import pytest
 
 from ppsyn.errors import MissingError, StoreError
+from ppsyn.schemas.locations import Place
 from ppsyn.storage.store import Store, open_store
-from schemas.places import Place
 
 FILES = ("a.parquet", "manifest.json", "z.parquet")
 RACERS = """
 import os, sys
 from ppsyn.storage.store import open_store
-from schemas.places import Place
+from ppsyn.schemas.locations import Place
 start, go = os.pipe()
 for name in "0123":
     if os.fork() == 0:
@@ -148,7 +148,7 @@ def test_a_folder_is_not_moved_over_another(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_left_in_a_folder_is_deleted_with_it(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from ppsyn.storage.store import open_store; from schemas.places import Place\n"
+        "import os, sys; from ppsyn.storage.store import open_store; from ppsyn.schemas.locations import Place\n"
         "with open_store(Place(url=sys.argv[1])).writer('private/part.parquet') as file:\n"
         "    file.write(bytes(40_000_000)); os.kill(os.getpid(), 9)"
     )

@@ -1,0 +1,128 @@
+"""The command that compares mechanisms."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ppsyn.flows.cli.locations import FilePath
+from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
+from ppsyn.flows.ephemeral_server import prefect_api
+
+if TYPE_CHECKING:
+    from ppsyn.schemas.benchmark import BenchmarkSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _benchmark_options(function: F) -> F:
+    """What to compare, on what, and how."""
+    for option in reversed((
+        click.option("--datasets", default="adult", show_default=True, help="Tables, separated by commas."),
+        click.option(
+            "--mechanisms", default="ppsyn,aim,mst,independent", show_default=True,
+            help="Mechanisms; with settings of their own as NAME:SETTING=VALUE+SETTING=VALUE.",
+        ),
+        click.option("--epsilons", default="0.1,1", show_default=True, help="Privacy budgets."),
+        click.option("--seeds", default="0-4", show_default=True, help="A run for each; 0-4 is 0,1,2,3,4."),
+        click.option("--degree", default="3", show_default=True, help="Attributes of each marginal in the workload."),
+        click.option(
+            "--workload-seed", type=click.IntRange(min=0), default=0, show_default=True,
+            help="Of the workload and the range queries, which all mechanisms share.",
+        ),
+        click.option("--model-mb", type=float, default=1.0, show_default=True, help="The largest model, in MB."),
+        click.option(
+            "--metrics", default="workload,ways,ranges", show_default=True,
+            help="What to measure; classification takes five runs more.",
+        ),
+        click.option("--data-dir", help="Tables as NAME.csv.gz and NAME-domain.json; without it the bundled Adult."),
+        click.option("--peers", type=FilePath(), help="A CSV file with the numbers of other tools."),
+        click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time."),
+        click.option("--out", default="out/benchmark", show_default=True, help="The folder of results."),
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True)
+@_benchmark_options
+@JSON_OPTION
+@click.pass_context
+@told
+def benchmark(context: click.Context, as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None:
+    """Compare mechanisms on tables whose contents may be known.
+
+    Every run is a row of OUT/runs.parquet; plots are in OUT/plots. Runs that OUT holds already, with the
+    same settings, table and code, are not repeated: to go on after an interruption, give the same command.
+    The numbers are computed from the tables themselves. If a table is private, so are they.
+
+    \b
+    Examples:
+      ppsyn benchmark --mechanisms ppsyn,aim --epsilons 0.1,1 --seeds 0-4
+      ppsyn benchmark --data-dir DIR --datasets br2000,loans --epsilons 0.05,0.1,0.5,1,2 --out out/figure
+      ppsyn benchmark --mechanisms ppsyn:eta=0.5,ppsyn:eta=0.7,ppsyn:eta=1.0 --epsilons 0.1
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from ppsyn.benchmark.options import settings_of
+    from ppsyn.benchmark.report import missing_runs, report
+    from ppsyn.benchmark.results import read_peers
+    from ppsyn.benchmark.summary import WARNING, as_text
+
+    listed = {name: asked.pop(name) for name in ("datasets", "mechanisms", "epsilons", "seeds", "degree", "metrics")}
+    settings = settings_of(listed, **asked)
+    others = [] if peers is None else read_peers(Path(peers), settings.mechanisms, settings.degrees[0])
+    failure = _run_benchmark(settings, jobs) if missing_runs(settings) else None
+    cells = report(settings, others)
+    if as_json:
+        print_json({"out": settings.out, "warning": WARNING, "cells": [cell.as_json() for cell in cells]})
+    else:
+        click.echo(as_text(cells))
+    if failure is not None:
+        raise failure
+
+
+def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None:
+    """Run what is not done yet; returns the first failure of a run."""
+    from importlib import import_module
+
+    from ppsyn.errors import PPSynError
+
+    with prefect_api(meanwhile=lambda: import_module("ppsyn.flows.benchmark") and None):
+        from prefect.exceptions import TerminationSignal
+
+        from ppsyn.flows.benchmark import benchmark as flow
+        from ppsyn.tasks.step import signal_in
+
+        try:
+            flow(settings, jobs)
+        except PPSynError as error:
+            return error
+        except (Exception, KeyboardInterrupt, TerminationSignal) as error:
+            if not signal_in(error):
+                raise
+            click.echo("What is done is kept. To go on, give the same command.", err=True)
+            raise KeyboardInterrupt from None
+    return None
+
+
+@benchmark.command()
+@click.option("--rows", type=click.IntRange(min=3000), default=10_000_000, show_default=True, help="Of the table.")
+@click.option("--out", default="out/scale", show_default=True, help="The folder of results, and of what is measured.")
+@told
+def scale(rows: int, out: str) -> None:
+    """Measure what tables that outgrow memory cost: counting, a whole release, generation.
+
+    The table is made up. Ratios are of one run; what was wanted and missed is told, and costs nothing
+    but where two ways to count differ, which exits with 1. Figures are in OUT/scale.json.
+
+    \b
+    Example:
+      ppsyn benchmark scale --rows 1000000
+    """
+    from ppsyn.flows.scale import measure
+
+    Path(out).mkdir(parents=True, exist_ok=True)
+    if not measure(rows, Path(out)):
+        raise SystemExit(1)

@@ -1,0 +1,103 @@
+"""The files that a release is told of, and whether they will do."""
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+
+import click
+from pydantic import ValidationError
+
+from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.schemas.files import SchemaFileError, rule_of
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.release import ReleaseConfig, StoresConfig, load_release
+from ppsyn.schemas.table import TableSchema
+
+
+def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, TableSchema]:
+    """The release file and the schema it names.
+
+    Raises:
+        SchemaError: With one sentence per fault of either.
+    """
+    try:
+        config = load_release(file, settings)
+    except SchemaFileError as error:
+        problem = str(error)
+    else:
+        return config, read_schema(config.table)
+    raise SchemaError(problem)
+
+
+def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
+    """The places that a release file names.
+
+    Raises:
+        SchemaError: With one sentence per fault.
+    """
+    try:
+        return load_release(file, settings).stores
+    except SchemaFileError as error:
+        problem = str(error)
+    raise SchemaError(problem)
+
+
+def read_schema(file: str) -> TableSchema:
+    """The schema in a file.
+
+    Raises:
+        SchemaError: With one sentence per fault.
+    """
+    try:
+        return TableSchema.load(file)
+    except SchemaFileError as error:
+        problem = str(error)
+    raise SchemaError(problem)
+
+
+def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Place:
+    """A place that the command line names: what its address does not say itself, options say for all of a command.
+
+    Raises:
+        ConfigError: If there can be no such place.
+    """
+    try:
+        place = Place.model_validate(url)
+        options = {"endpoint": endpoint if place.is_s3 else None, "region": region, "credentials": credentials}
+        said = place.model_dump(include=place.model_fields_set)
+        return Place.model_validate({**options, **said})
+    except ValidationError as error:
+        problem = " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
+    raise ConfigError(problem)
+
+
+def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> bool:
+    """Import what a release needs; and see, before Prefect is told, whether a new one can be done at all.
+
+    Returns:
+        Whether a new one is to begin.
+
+    Raises:
+        PPSynError: If it cannot: the settings, the names of the columns, or what is left in the account.
+    """
+    with _without_collecting():
+        import_module("ppsyn.flows.release")
+        records = import_module("ppsyn.runs.record")
+        begins = resume is None and (is_new or next(records.unfinished(config, table), None) is None)
+        if begins:
+            for sentence in records.check_possible(config, table):
+                click.echo(sentence, err=True)
+        import_module("great_expectations")
+    return begins
+
+
+@contextmanager
+def _without_collecting() -> Generator[None]:
+    """Look for no garbage while importing, nor ever again among what was imported: there is none, and it takes long."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

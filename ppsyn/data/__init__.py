@@ -1,0 +1,1 @@
+"""Private: everything that sees a row or an exact count."""

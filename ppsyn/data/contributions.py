@@ -1,0 +1,212 @@
+"""The person as the unit of privacy: a bound on how many rows each contributes."""
+
+import secrets
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ppsyn.data.encoding.parsing import is_null
+from ppsyn.data.person_ids import plain
+from ppsyn.errors import ConfigError, SchemaError, StoreError
+from ppsyn.privacy.limits import MOST_ROWS
+
+Keys: TypeAlias = NDArray[np.uint64]
+Rows: TypeAlias = NDArray[np.void]
+
+_MARK = ("who", "whose", "whom")
+_ROW = np.dtype([(name, "<u8") for name in (*_MARK, "key", "row")])
+"""Of a row: its person's mark in three parts, its key, and which it is."""
+
+_BUCKETS = 256
+_BUCKET_ROWS = 2**13
+"""Rows of a bucket that are held in memory: 80 MB in all."""
+
+_KEY_BYTES = 32
+_NOBODY = bytes(24)
+
+
+def draw_keys(count: int) -> Keys:
+    """Draw independent uniform keys from the operating system, which no seed repeats."""
+    return np.frombuffer(secrets.token_bytes(8 * count), np.uint64)
+
+
+def bound_contributions(
+    frame: pd.DataFrame, person_column: str, max_rows: int, *, draw: Callable[[int], Keys] = draw_keys
+) -> pd.DataFrame:
+    """Keep at most `max_rows` rows of each person, without the column that names the person.
+
+    Rows stay in order. Ids that are equal are one person, and so are all null ids
+    together: rows that nobody owns could be anybody's.
+
+    Args:
+        frame: The private table.
+        person_column: The column that says whose row it is.
+        max_rows: The most rows that one person may contribute.
+        draw: Draws a key per row; a release leaves it as it is.
+
+    Privacy:
+        Every row has a key of its own, and a person's rows with the smallest keys
+        are kept: a uniform choice that depends on no other person. With the keys
+        held fixed, adding or removing a person adds or removes at most `max_rows`
+        rows and moves no other, so a mechanism that is private for that many rows
+        is private for persons.
+
+    Raises:
+        ConfigError: If `max_rows` is less than 1.
+        SchemaError: If the table has not exactly one such column, or it cannot tell persons apart.
+    """
+    if max_rows < 1:
+        raise ConfigError(f"Expected max_rows={max_rows} to be at least 1.")
+    if list(frame.columns).count(person_column) != 1:
+        raise SchemaError(f"Expected the person column {person_column!r} once in the table.")
+    with Crowd(person_column, max_rows, draw=draw) as crowd:
+        crowd.add(frame[person_column])
+        (is_kept,) = crowd.choose()
+    return frame.loc[is_kept].drop(columns=person_column)
+
+
+class Crowd:
+    """Whose rows the batches of a table hold, in memory that does not grow with it but for a bit a row.
+
+    A row is known by a mark of its person, 192 bits under a secret that ends with this object, and by its key. Rows
+    are put into buckets by their marks, so that all of a person are in one. A bucket that is full is relieved of rows
+    that cannot be kept, since their person has enough with smaller keys in the same bucket, and then goes
+    to a temporary file that has no name: it is gone when this process is, however that ends.
+
+    Privacy:
+        As of `bound_contributions`: a table in batches keeps the rows that it would
+        keep in one piece, unless two of n persons have the same mark, which has
+        probability n^2 / 2^193 at most: less than 2^-119, as n is below 2^37.
+    """
+
+    def __init__(self, person_column: str, max_rows: int, *, draw: Callable[[int], Keys] = draw_keys) -> None:
+        """Begin without rows.
+
+        Raises:
+            StoreError: If there is no place for a temporary file.
+        """
+        self._column, self._max_rows, self._draw = person_column, max_rows, draw
+        self._secret = secrets.token_bytes(_KEY_BYTES)
+        self._sizes: list[int] = []
+        self._held: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
+        self._spilled: list[list[tuple[int, int]]] = [[] for _ in range(_BUCKETS)]
+        with self._told():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, and leave nothing on the disk."""
+        with suppress(OSError):  # a full disk was told when it was met
+            self._file.close()
+
+    def __repr__(self) -> str:
+        """Show nothing of the table."""
+        return "Crowd()"
+
+    def add(self, ids: "pd.Series[Any]") -> None:
+        """Take in the persons of a batch, and draw a key for each row.
+
+        Raises:
+            SchemaError: If the ids cannot tell persons apart, or there are too many.
+            StoreError: If the temporary file cannot be written.
+        """
+        before = sum(self._sizes)
+        if before + len(ids) >= MOST_ROWS:
+            raise SchemaError("Expected a table of fewer than 2^37 rows: of more, persons might not be told apart.")
+        rows = np.empty(len(ids), _ROW)
+        for name, part in zip(_MARK, self._marks(ids).T, strict=True):
+            rows[name] = part
+        rows["key"], rows["row"] = self._draw(len(ids)), np.arange(len(ids)) + before
+        self._sizes.append(len(ids))
+        bucket = rows["who"] % np.uint64(_BUCKETS)
+        order = np.argsort(bucket, kind="stable")
+        ends = np.searchsorted(bucket[order], np.arange(1, _BUCKETS))
+        for number, part in enumerate(np.split(rows[order], ends)):
+            if part.size:
+                self._put(number, part)
+
+    def choose(self) -> Iterator[NDArray[np.bool_]]:
+        """Of each batch, the rows to keep.
+
+        Raises:
+            StoreError: If the temporary file cannot be read.
+        """
+        bits = np.zeros(-(-sum(self._sizes) // 8), np.uint8)
+        for number in range(_BUCKETS):
+            kept = self._smallest(np.concatenate([np.empty(0, _ROW), *self._all_of(number)]))["row"]
+            np.bitwise_or.at(bits, kept >> np.uint64(3), np.uint8(1) << (kept & np.uint64(7)).astype(np.uint8))
+        start = 0
+        for size in self._sizes:
+            first, skipped = divmod(start, 8)
+            span = np.unpackbits(bits[first : -(-(start + size) // 8)], bitorder="little")
+            yield span[skipped : skipped + size].astype(np.bool_)
+            start += size
+
+    def _put(self, number: int, part: Rows) -> None:
+        held = self._held[number]
+        held.append(part)
+        if sum(each.size for each in held) <= _BUCKET_ROWS:
+            return
+        rows = self._smallest(np.concatenate(held))
+        held[:] = [rows]
+        if rows.size > _BUCKET_ROWS // 2:
+            with self._told():
+                self._spilled[number].append((self._file.seek(0, 2), rows.size))
+                self._file.write(rows.tobytes())
+                self._file.flush()
+            held.clear()
+
+    def _all_of(self, number: int) -> Iterator[Rows]:
+        yield from self._held[number]
+        for place, size in self._spilled[number]:
+            with self._told():
+                self._file.seek(place)
+                yield np.frombuffer(self._file.read(size * _ROW.itemsize), _ROW)
+
+    def _smallest(self, rows: Rows) -> Rows:
+        """Of each person so many rows as may be kept, those of smallest key; of equal keys the first."""
+        rows = rows[np.lexsort([rows[name] for name in ("row", "key", *_MARK)])]
+        is_first = np.ones(rows.size, np.bool_)
+        is_first[1:] = np.any([rows[name][1:] != rows[name][:-1] for name in _MARK], axis=0)
+        places = np.arange(rows.size)
+        ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))
+        return rows[ranks < self._max_rows]
+
+    def _marks(self, ids: "pd.Series[Any]") -> NDArray[np.uint64]:
+        """The mark of each row's person, the same in all batches; one for all who have no id."""
+        try:
+            positions, distinct = pd.factorize(ids)
+            marks = [self._mark(person) for person in distinct.tolist()]
+        except (TypeError, NotImplementedError, OverflowError, ValueError):
+            problem = (
+                f"Expected the person column {self._column!r} to hold plain identifiers: text, numbers, dates or UUIDs."
+            )
+        else:
+            return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, len(_MARK))[positions]
+        raise SchemaError(problem)
+
+    def _mark(self, person: object) -> bytes:
+        if is_null(person):
+            return _NOBODY
+        return blake2b(plain(person), digest_size=len(_NOBODY), key=self._secret).digest()
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        try:
+            yield
+            return
+        except OSError as error:
+            problem = (
+                f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 40 bytes a row: "
+                "make room there, or name another folder in TMPDIR."
+            )
+        raise StoreError(problem)

@@ -1,0 +1,116 @@
+"""The private table, read once and kept as codes: a snapshot that a run can come back to."""
+# pyarrow has no types of its own.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppsyn.arrays import Codes
+from ppsyn.data.contributions import Crowd
+from ppsyn.data.encoding import encode_marked
+from ppsyn.data.snapshot import (
+    FORMAT,
+    Contents,
+    Fragment,
+    Shelf,
+    complete,
+    is_complete,
+    open_snapshot,
+    read_codes,
+    write_codes,
+)
+from ppsyn.data.sources import Batch, needed, read_batches
+from ppsyn.domain import Domain, domain_of
+from ppsyn.errors import SourceError
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.release import Source
+from ppsyn.schemas.table import TableSchema
+from ppsyn.storage import Store
+from ppsyn.validation import check_codes, check_columns
+
+
+def ingest(source: Source, schema: TableSchema, person: PersonUnit | None, store: Store, prefix: str) -> None:
+    """Read the private table, check it, and keep its codes under `prefix`.
+
+    What an earlier attempt left there is removed first, and so is what a failed one leaves.
+    With a person unit, at most `max_rows` rows of each person are kept.
+
+    Privacy:
+        Reads the private table. Each row is encoded by itself (C8), and of the rows
+        of a person those of smallest key are kept, over the whole table. The store
+        holds codes and never an id; it is private, as are the names and digests in it.
+
+    Raises:
+        SourceError: If a part of the table cannot be read.
+        SchemaError: If the person column is released, or cannot tell persons apart.
+        DomainRefusedError: If a column whose policy is to refuse holds a value outside its domain.
+    """
+    store.delete(prefix)
+    with ExitStack() as undo:
+        undo.callback(store.delete, prefix)
+        shelf = Shelf(store, prefix)
+        fragments = _write_table(source, schema, person, shelf)
+        complete(shelf, Contents(format=FORMAT, schema_digest=schema.digest(), fragments=fragments))
+        undo.pop_all()
+
+
+def is_ingested(store: Store, prefix: str) -> bool:
+    """Whether there is a complete snapshot."""
+    return is_complete(Shelf(store, prefix))
+
+
+def is_whole(store: Store, prefix: str, schema: TableSchema) -> bool:
+    """Whether there is a snapshot of this schema, all of it as it was written.
+
+    Privacy:
+        Reads codes for their digests. That they differ tells of the store, not of the table.
+    """
+    shelf = Shelf(store, prefix)
+    if not is_complete(shelf):
+        return False
+    try:
+        open_snapshot(shelf, schema).check()
+    except SourceError:
+        return False
+    return True
+
+
+def encoded_batches(
+    source: Source, schema: TableSchema, person: PersonUnit | None
+) -> Iterator[tuple[Batch, dict[str, Codes]]]:
+    """The private table in batches, each with its codes, checked.
+
+    Privacy:
+        Reads the private table; both parts of what it gives are private.
+
+    Raises:
+        PPSynError: As `ingest`.
+    """
+    names = needed(schema, person)
+    for batch in read_batches(source, schema, person):
+        check_columns(batch.frame, names, batch.fragment)
+        marked = encode_marked(batch.frame, schema)
+        check_codes(marked, schema)
+        yield batch, marked
+
+
+def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
+    """Write the codes of each batch; then, of each person, drop the rows beyond the bound."""
+    domain, fragments = domain_of(schema), list[Fragment]()
+    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+        for number, (batch, marked) in enumerate(encoded_batches(source, schema, person)):
+            if crowd is not None and person is not None:
+                crowd.add(batch.frame[person.column])
+            fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", marked, domain))
+        if crowd is None:
+            return tuple(fragments)
+        chosen = zip(fragments, crowd.choose(), strict=True)
+        return tuple(_keep_rows(shelf, fragment, domain, is_kept) for fragment, is_kept in chosen)
+
+
+def _keep_rows(shelf: Shelf, fragment: Fragment, domain: Domain, is_kept: NDArray[np.bool_]) -> Fragment:
+    kept = {name: column[is_kept] for name, column in read_codes(shelf, fragment, domain).items()}
+    return write_codes(shelf, fragment.name, kept, domain)

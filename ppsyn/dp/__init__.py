@@ -1,1 +1,0 @@
-"""The trusted core: everything that reads private counts or draws noise."""

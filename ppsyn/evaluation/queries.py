@@ -1,0 +1,111 @@
+"""What a synthetic table is asked beside its workload: other marginals, and range queries.
+
+A range query asks which share of the rows lies in a box of codes. The paper asks them over 210
+sets of three attributes, drawn by weights from squared exponential draws, and over 37 sets of five
+"under the constraint of maximum workload". It follows AIM (McKenna, Mullins, Sheldon and Miklau,
+VLDB 2022), whose skewed workload draws sets with probability proportional to the product of their
+attributes' weights. Adult, as the paper encodes it, has exactly 210 sets of three and 37 of five
+attributes with at most 10,000 cells: so that is the constraint, for both, and other tables draw as
+many by weight. Where both papers are silent, this module chooses: sets are drawn without
+replacement; every set is asked ten ranges; a range lies between two codes drawn evenly, both ends
+counted; codes without an order are taken in the order of their codes.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ppsyn.arrays import Floats
+from ppsyn.data.encoding import EncodedTable
+from ppsyn.data.marginals import TableCounter
+from ppsyn.domain import Clique, Domain
+
+MAX_CELLS = 10_000
+RANGES_A_SET = 10
+SETS = {3: 210, 5: 37}
+"""By the number of attributes in a set, how many sets."""
+
+_MOST_MARGINALS = 300
+_MARGINALS_SEED = 20_240
+
+
+@dataclass(frozen=True, slots=True)
+class RangeQuery:
+    """Rows whose codes of `clique` lie from `lows` to `highs`, both included."""
+
+    clique: Clique
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+
+
+def fitting_cliques(domain: Domain, degree: int, max_cells: float = math.inf) -> list[Clique]:
+    """All cliques of `degree` attributes with at most `max_cells` cells, in the domain's order."""
+    begun: list[tuple[Clique, int, int]] = [((), 1, 0)]
+    for _ in range(degree):
+        begun = [
+            ((*clique, attribute.name), cells * attribute.size, position + 1)
+            for clique, cells, start in begun
+            for position, attribute in enumerate(domain.attributes[start:], start)
+            if cells * attribute.size <= max_cells
+        ]
+    return [clique for clique, _, _ in begun]
+
+
+def all_marginals(domain: Domain, degree: int) -> list[Clique]:
+    """All marginals of `degree` attributes within 10,000 cells, of single ones any; 300 of them where there are more.
+
+    Which 300 is always the same for the same domain.
+    """
+    fits = fitting_cliques(domain, degree, math.inf if degree == 1 else MAX_CELLS)
+    if degree == 1 or len(fits) <= _MOST_MARGINALS:
+        return fits
+    chosen = np.random.default_rng(_MARGINALS_SEED).choice(len(fits), _MOST_MARGINALS, replace=False)
+    return [fits[int(index)] for index in np.sort(chosen).tolist()]
+
+
+def range_queries(domain: Domain, degree: int, seed: int) -> tuple[RangeQuery, ...]:
+    """The range queries over `degree` attributes, 3 or 5; none where no set of attributes will do."""
+    rng = np.random.default_rng((seed, degree))
+    cliques = _weighted_sets(domain, fitting_cliques(domain, degree, MAX_CELLS), SETS[degree], rng)
+    return tuple(_random_range(domain, clique, rng) for clique in cliques for _ in range(RANGES_A_SET))
+
+
+def _weighted_sets(domain: Domain, cliques: list[Clique], count: int, rng: np.random.Generator) -> list[Clique]:
+    """Draw one after the other, each in proportion to the product of its attributes' weights.
+
+    The largest of log weights plus Gumbel noise are such a draw.
+    """
+    weights = rng.exponential(size=len(domain.attributes)) ** 2
+    logs = dict(zip(domain.names, np.log(weights).tolist(), strict=True))
+    keys = np.array([sum(logs[name] for name in clique) for clique in cliques]) + rng.gumbel(size=len(cliques))
+    return [cliques[int(index)] for index in np.argsort(-keys)[:count].tolist()]
+
+
+def _random_range(domain: Domain, clique: Clique, rng: np.random.Generator) -> RangeQuery:
+    ends = np.sort(rng.integers(0, domain.shape(clique), size=(2, len(clique))), axis=0)
+    return RangeQuery(clique, tuple(ends[0].tolist()), tuple(ends[1].tolist()))
+
+
+def shares(counter: TableCounter, domain: Domain, queries: Sequence[RangeQuery]) -> Floats:
+    """The share of rows in each range. As private as the table that is counted."""
+    places: dict[Clique, list[int]] = {}
+    for place, query in enumerate(queries):
+        places.setdefault(query.clique, []).append(place)
+    found = np.zeros(len(queries))
+    for clique, counts in counter.marginals(places):
+        table, rows = counts.reshape(domain.shape(clique)), max(1, int(counts.sum()))
+        for place in places[clique]:
+            query = queries[place]
+            box = tuple(slice(low, high + 1) for low, high in zip(query.lows, query.highs, strict=True))
+            found[place] = table[box].sum() / rows
+    return found
+
+
+def range_error(private_table: EncodedTable, synthetic: EncodedTable, queries: Sequence[RangeQuery]) -> float | None:
+    """Mean squared difference of the shares; none without queries. Private."""
+    if not queries:
+        return None
+    real, made = (shares(TableCounter(table), table.domain, queries) for table in (private_table, synthetic))
+    return float(np.mean((real - made) ** 2))

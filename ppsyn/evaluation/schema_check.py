@@ -1,0 +1,163 @@
+"""What will become of the values of a private table under a schema, counted. All of it is private."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+from typing_extensions import override
+
+from ppsyn.data.contributions import Crowd
+from ppsyn.data.encoding.columns import Fate, fate_of, place_column
+from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.sources import names_of, read_batches
+from ppsyn.errors import SchemaError
+from ppsyn.schemas.columns import ColumnSchema
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.release import CsvSource, Source
+from ppsyn.schemas.table import TableSchema
+
+_FIRST_ROWS = 100_000
+"""So many show whether a file is written in another way than was said, and take a second or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the columns of a table compare with those of a schema. Names are public.
+
+    Attributes:
+        excluded: In `excluded` of the schema and in the table.
+        missing: In `columns` of the schema and not in the table.
+        absent: In `excluded` of the schema and not in the table.
+        unknown: In the table, and neither in `columns` nor in `excluded`.
+    """
+
+    present: tuple[str, ...]
+    excluded: tuple[str, ...]
+    missing: tuple[str, ...]
+    absent: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a release would take the table."""
+        return not (self.missing or self.absent or self.unknown)
+
+
+@dataclass(slots=True, repr=False)
+class Fates:
+    """What a table holds, by column and by how values fit. Private.
+
+    Attributes:
+        kept: Rows that count, where each person counts with some rows only.
+        unreadable: Rows that are lines of CSV files that cannot be read.
+    """
+
+    names: Names
+    fits: dict[str, Counter[Fit]]
+    rows: int = 0
+    kept: int | None = None
+    unreadable: int = 0
+    columns: dict[str, ColumnSchema] = field(default_factory=dict[str, ColumnSchema])
+
+    @override
+    def __repr__(self) -> str:
+        return "Fates()"
+
+    def of(self, name: str) -> dict[Fate, int]:
+        """How many values of a column meet each fate; nulls that are part of the domain are kept."""
+        found: Counter[Fate] = Counter()
+        for fit, count in self.fits[name].items():
+            found[fate_of(fit, self.columns[name])] += count
+        return found
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a release would stop."""
+        return not self.names.is_whole or any(self.of(name)[Fate.REFUSED] for name in self.fits)
+
+
+def compare_names(source: Source, schema: TableSchema) -> Names:
+    """Hold the names of the table's columns against the schema; no row is read.
+
+    Privacy:
+        A table that has none of the columns may have no header: nothing of its first line is told.
+
+    Raises:
+        SourceError: If the table is not there.
+        SchemaError: If it has none of the columns.
+    """
+    found = names_of(source)
+    released = [column.name for column in schema.columns]
+    missing = tuple(name for name in released if name not in found)
+    if len(missing) == len(released):
+        raise SchemaError(f"Expected the table to have columns of the schema {schema.name!r}; it has none of them.")
+    known = {*released, *schema.excluded}
+    return Names(
+        tuple(name for name in released if name in found),
+        tuple(name for name in schema.excluded if name in found),
+        missing,
+        tuple(name for name in schema.excluded if name not in found),
+        tuple(dict.fromkeys(name for name in found if name not in known)),
+    )
+
+
+def lost_columns(source: Source, schema: TableSchema) -> list[str]:
+    """The columns of which most values, among the first rows of a table that has them all, are not kept as they are.
+
+    Privacy:
+        Reads the private table. The result is private, and no noise is added to it.
+
+    Raises:
+        PPSynError: If the first rows cannot be read.
+    """
+    rows, kept = 0, Counter[str]()
+    for batch in read_batches(source, schema, None):
+        rows += len(batch.frame)
+        for column in schema.columns:
+            fits = [fit for fit in Fit if fate_of(fit, column) is Fate.KEPT]
+            kept[column.name] += int(np.isin(place_column(batch.frame[column.name], column).fits, fits).sum())
+        if rows >= _FIRST_ROWS:
+            break
+    return [column.name for column in schema.columns if 2 * kept[column.name] < rows]
+
+
+def count_fates(source: Source, schema: TableSchema, person: PersonUnit | None) -> Fates:
+    """Count what will become of every value, in batches; nothing is kept.
+
+    Privacy:
+        Reads the private table. The result is private, and no noise is added to it.
+
+    Raises:
+        SourceError: If a part of the table cannot be read.
+        SchemaError: If none of the columns are there, or the person column cannot tell persons apart.
+    """
+    names = compare_names(source, schema)
+    fitting = _fitting(schema, names)
+    if person is not None and person.column in names.absent:
+        person = None
+    fates = Fates(names, {name: Counter() for name in names.present}, columns={c.name: c for c in fitting.columns})
+    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+        for batch in read_batches(source, fitting, person):
+            fates.rows += len(batch.frame)
+            fates.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
+            for column in fitting.columns:
+                fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
+                _add(fates.fits[column.name], fits.tolist(), counts.tolist())
+            if crowd is not None and person is not None:
+                crowd.add(batch.frame[person.column])
+        if crowd is not None:
+            fates.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose())
+    return fates
+
+
+def _fitting(schema: TableSchema, names: Names) -> TableSchema:
+    """The part of the schema that the table has, with all its other columns left out."""
+    columns = tuple(column for column in schema.columns if column.name in names.present)
+    return schema.model_copy(update={"columns": columns, "excluded": (*names.excluded, *names.unknown)})
+
+
+def _add(counter: Counter[Fit], fits: Sequence[int], counts: Sequence[int]) -> None:
+    for fit, count in zip(fits, counts, strict=True):
+        counter[Fit(fit)] += count

@@ -1,0 +1,1 @@
+"""Released: synthetic rows from a fitted model."""

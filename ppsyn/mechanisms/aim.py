@@ -1,0 +1,49 @@
+"""AIM, the adaptive and iterative mechanism (McKenna, Mullins, Sheldon and Miklau, VLDB 2022)."""
+
+from collections import Counter
+from fractions import Fraction
+
+from typing_extensions import override
+
+from ppsyn.mechanisms import candidates as selection
+from ppsyn.mechanisms.base import Method
+from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import Candidate, MeasureRequest
+
+_ROUNDS_PER_ATTRIBUTE = 16
+_SELECT = Fraction(1, 10)
+
+
+class Aim(Method):
+    """Marginals cell by cell; a candidate weighs as much as the workload's marginals have in common with it.
+
+    Every attribute is measured first, at the noise of the first round. The noise halves
+    when a round moved the model by no more than the noise it carried.
+    """
+
+    @override
+    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+        rho = floored(self.round_rho(plan) * (1 - _SELECT))
+        return tuple(MeasureRequest((a.name,), finest(a.size), rho) for a in plan.domain.attributes)
+
+    @override
+    def round_rho(self, plan: Plan) -> Fraction:
+        return floored(plan.rho / (_ROUNDS_PER_ATTRIBUTE * len(plan.domain.attributes)))
+
+    @override
+    def select_share(self, plan: Plan) -> Fraction:
+        return _SELECT
+
+    @override
+    def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
+        plan = state.plan
+        cliques = selection.affordable(state, selection.considered(state), selection.growing_cap(state, rho))
+        uses = Counter(name for clique in plan.workload for name in clique)
+        weights = ((clique, sum(uses[name] for name in clique)) for clique in cliques)
+        return tuple(selection.whole(state, clique, rho, max(1, weight)) for clique, weight in weights)
+
+    @override
+    def is_annealed(self, plan: Plan, done: Round) -> bool:
+        return done.moved <= done.noise

@@ -1,0 +1,281 @@
+"""Which questions are worth asking: candidates from the workload and the model, never from data."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+
+from ppsyn.arrays import Ints
+from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
+from ppsyn.errors import ConfigError, ModelTooLargeError
+from ppsyn.generation.sampling import SWAPPED_ROWS
+from ppsyn.mechanisms.partitions.sequence import NOISE_L1
+from ppsyn.mechanisms.partitions.strategies import STRATEGIES
+from ppsyn.mechanisms.state import State
+from ppsyn.model.junction_tree import InteractionGraph, interaction_graph, table_mb
+from ppsyn.privacy.partition import Partition, finest
+from ppsyn.privacy.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
+from ppsyn.privacy.residuals import degrees
+from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
+from ppsyn.schemas.limits import CELLS
+
+ROUND_CELLS = CELLS
+"""Cells of all the marginals that a round looks at: what bounds its time and its memory."""
+
+_MANY = 500
+"""More triples than this are too many for a default workload."""
+
+_REFINED_CELLS = 2**22
+"""Of all marginals together that a small table is brought nearer to."""
+
+_PAIR = 2
+"""Attributes of a marginal that may be loose; larger ones were seen to do harm (docs/mechanism.md)."""
+
+_NAMED = 3
+"""Attributes that an error names."""
+
+_MOST = 200_000
+"""More marginals than this are too many for any workload."""
+
+
+def workload_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, ...]:
+    """The marginals a workload stands for.
+
+    Raises:
+        ConfigError: If there is none, or too many, or one that is too large.
+    """
+    cliques = _stated_cliques(domain, workload)
+    for clique in cliques:
+        if domain.size(clique) > ROUND_CELLS:
+            sizes = ", ".join(f"{name!r} has {domain[name].size:,} values" for name in clique)
+            raise ConfigError(
+                f"Expected marginals of at most {ROUND_CELLS:,} cells in the workload, got one of "
+                f"{domain.size(clique):,}: {sizes}. Take an attribute out of it, or give columns fewer bins or values "
+                "in the schema."
+            )
+    return cliques
+
+
+def _stated_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, ...]:
+    if workload.cliques is not None:
+        return tuple(dict.fromkeys(domain.clique(names) for names in workload.cliques))
+    if workload.degree is None:
+        return _default_cliques(domain, workload.max_cells)
+    degree = min(workload.degree, len(domain.names))
+    cliques = _all_of(domain, degree, workload.max_cells)
+    if not cliques:
+        raise ConfigError(
+            f"Expected marginals of {degree} attributes with at most max_cells={workload.max_cells} cells; "
+            "there is none. Raise max_cells, lower degree, or give attributes fewer bins."
+        )
+    if len(cliques) > _MOST:
+        raise ConfigError(
+            f"Expected at most {_MOST:,} marginals in the workload; degree={degree} and "
+            f"max_cells={workload.max_cells} make more. Lower one of them, or list marginals."
+        )
+    return cliques
+
+
+def _default_cliques(domain: Domain, max_cells: int) -> tuple[Clique, ...]:
+    """Triples, pairs that no triple holds, and attributes that no pair holds; no triples where they are too many."""
+    singles = tuple((name,) for name in domain.names)
+    pairs, triples = _all_of(domain, 2, max_cells), _all_of(domain, 3, max_cells, _MANY)
+    return maximal((*singles, *(pairs if len(pairs) <= _MOST else ()), *(triples if len(triples) <= _MANY else ())))
+
+
+def _all_of(domain: Domain, degree: int, max_cells: int, most: int = _MOST) -> tuple[Clique, ...]:
+    """All marginals of `degree` attributes with at most `max_cells` cells; of more than `most` only so many and one."""
+    return tuple(islice(_fitting(domain.attributes, degree, max_cells), most + 1))
+
+
+def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterator[Clique]:
+    """In the attributes' order; what cannot fit is not gone through, for in a wide table it is nearly all."""
+    if degree == 0:
+        yield ()
+        return
+    least = min((attribute.size for attribute in attributes), default=1)
+    for place, attribute in enumerate(attributes):
+        if attribute.size * least ** (degree - 1) <= room:
+            for rest in _fitting(attributes[place + 1 :], degree - 1, room // attribute.size):
+                yield (attribute.name, *rest)
+
+
+def refined_cliques(domain: Domain, config: AlgorithmConfig) -> tuple[Clique, ...]:
+    """The workload's marginals that a table is brought nearer to by swaps, smallest first as far as there is room."""
+    if not config.refine or config.mechanism != "ppsyn":
+        return ()
+    workload = sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]
+    found, room = list[Clique](), _REFINED_CELLS
+    for clique in workload:
+        room -= domain.size(clique)
+        if room < 0:
+            break
+        found.append(clique)
+    return tuple(found)
+
+
+def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Clique, ...]:
+    """Every marginal that may be measured: the workload's downward closure and all single attributes."""
+    return downward_closure((*workload, *((name,) for name in domain.names)))
+
+
+def take_turns(domain: Domain, cliques: Sequence[Clique], most: int = ROUND_CELLS) -> tuple[tuple[Clique, ...], ...]:
+    """What each round looks at, one after another and then again: of too many marginals a part, from their sizes alone.
+
+    Where they have no more than `most` cells in all, every round looks at all of them. Otherwise single attributes are
+    always looked at, and so are marginals of more attributes, fewest first, as far as they fill half of the room. The
+    others are dealt out like cards, largest first, so that the turns differ by less than one marginal.
+    """
+    cells = {clique: domain.size(clique) for clique in cliques}
+    if sum(cells.values()) <= most:
+        return (tuple(cliques),)
+    always, place = _always(cells, most // 2), {clique: at for at, clique in enumerate(cliques)}
+    rest = sorted((clique for clique in cliques if clique not in always), key=lambda clique: -cells[clique])
+    room = max(most // 2, most - sum(cells[clique] for clique in always))
+    count = max(1, math.ceil(sum(cells[clique] for clique in rest) / room))
+    turns = (always.union(rest[turn::count]) for turn in range(count))
+    return tuple(tuple(sorted(turn, key=place.__getitem__)) for turn in turns)
+
+
+def _always(cells: Mapping[Clique, int], room: int) -> set[Clique]:
+    found = {clique for clique in cells if len(clique) == 1}
+    for degree in range(2, 1 + max(map(len, cells))):
+        more = found | {clique for clique in cells if len(clique) == degree}
+        if sum(cells[clique] for clique in more) > room:
+            break
+        found = more
+    return found
+
+
+def considered(state: State) -> tuple[Clique, ...]:
+    """The marginals whose turn it is."""
+    turns = state.plan.turns
+    return turns[len(state.rounds) % len(turns)]
+
+
+def check_smallest_model(domain: Domain, cap_mb: float) -> None:
+    """Refuse a domain whose one-way model passes the cap."""
+    needed = interaction_graph(domain, ()).model_mb()
+    if needed > cap_mb:
+        largest = sorted(domain.attributes, key=lambda attribute: -attribute.size)[:_NAMED]
+        raise ModelTooLargeError(needed, cap_mb, {attribute.name: attribute.size for attribute in largest})
+
+
+def growing_cap(state: State, rho: Fraction) -> float:
+    """The cap on the model, in MB, grows with the part of the budget that is spent once rho is."""
+    plan = state.plan
+    return plan.config.model_mb * float((state.spent + rho) / plan.rho)
+
+
+def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
+    """The cliques whose measurement keeps the model under the cap."""
+    room_mb = _room_mb(state, cap_mb)
+    return tuple(clique for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb)
+
+
+def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
+    """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
+    now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.model_mb)
+    return tuple(
+        clique
+        for clique, growth in _growth_mb(state, cliques).items()
+        if growth <= now_mb or (growth > last_mb and _may_be_loose(state, clique) and _own_mb(state, clique) <= last_mb)
+    )
+
+
+def is_loose(state: State, clique: Clique) -> bool:
+    """Whether the measurement of a clique would make the tree pass its cap; that of one attribute joins nothing."""
+    return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(state, state.plan.config.model_mb)
+
+
+def _may_be_loose(state: State, clique: Clique) -> bool:
+    config = state.plan.config
+    return config.loose and config.refine and len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
+
+
+def _own_mb(state: State, clique: Clique) -> float:
+    model = state.model
+    return 0.0 if clique in model.loose else table_mb(model.fold.inner, clique)
+
+
+def _room_mb(state: State, cap_mb: float) -> float:
+    """By how much the model may grow under a cap."""
+    return max(0.0, cap_mb - _graph(state).model_mb() - state.model.loose_mb)
+
+
+def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
+    """By how much each clique would make the tree grow: predicted, before anything is fitted."""
+    graph, tree = _graph(state), state.model.tree
+    now_mb = graph.model_mb()
+    return {
+        clique: 0.0 if tree.home(clique) is not None else max(0.0, graph.with_clique(clique).model_mb() - now_mb)
+        for clique in cliques
+    }
+
+
+def _graph(state: State) -> InteractionGraph:
+    """What is measured together and held by the tree."""
+    return interaction_graph(state.model.tree.domain, [m.clique for m in state.evidence if not m.is_loose])
+
+
+def candidate(state: State, clique: Clique, partition: Partition, penalty: float = 0.0, weight: int = 1) -> Candidate:
+    """A marginal and a partition of the model's own cells of it; `penalty`, in rows, counts as often as it weighs."""
+    expected = _expected(state, clique, partition)
+    units = min(math.ceil(weight * penalty * GRID), MAX_PENALTY)
+    return Candidate(clique, state.model.fold.lift(clique, partition), expected, units, weight)
+
+
+def _expected(state: State, clique: Clique, partition: Partition) -> Ints:
+    """The model's group counts, in grid units."""
+    return to_grid(partition.sum_expected(state.model.project_inner(clique)))
+
+
+def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
+    """A marginal cell by cell, less the noise it would carry."""
+    cells = finest(state.model.tree.domain.size(clique))
+    return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
+
+
+def partitioned(state: State, cliques: Iterable[Clique], rho: Fraction) -> tuple[Candidate, ...]:
+    """Each clique at each granularity, less the noise it would carry."""
+    plan, total = state.plan, state.model.total
+    sigma, strategy = noise_scale(rho, plan.sensitivity), STRATEGIES[plan.config.partition]
+    found: list[Candidate] = []
+    for clique in cliques:
+        is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
+        partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, plan.config.levels)
+        for partition in _worthwhile(partitions, sigma, total):
+            expected = _expected(state, clique, partition)
+            units = noise_cost(expected, partition, sigma)
+            found.append(Candidate(clique, state.model.fold.lift(clique, partition), expected, units))
+    return tuple(found)
+
+
+def noise_l1(partition: Partition, sigma: float) -> float:
+    """The expected L1 norm of the noise on all groups, where that on a whole count has scale sigma.
+
+    Of a grid contrasts are measured: a row moves them by less, and what they leave out carries no
+    noise. With k of G dimensions left, both the scale and its part on each group fall by sqrt(k / G).
+    """
+    share = degrees(partition.axes) / partition.count if partition.axes else 1.0
+    return NOISE_L1 * sigma * share * partition.count
+
+
+def noise_cost(expected: Ints, partition: Partition, sigma: float) -> int:
+    """What noise would cost a candidate, in grid units: of a group no more than the model expects in it.
+
+    A group in which few rows are expected can lose no more than these, however large the noise: a fitted count is
+    never negative, and the total is known. So many groups that are nearly empty cost little.
+    """
+    each = math.ceil(noise_l1(partition, sigma) * GRID / partition.count)
+    return int(np.minimum(each, expected).sum())
+
+
+def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:
+    """The partitions whose noise does not drown the largest difference there could be, or else the coarsest."""
+    coarsest = min((partition.count for partition in partitions), default=0)
+    for partition in partitions:
+        if partition.count == coarsest or noise_l1(partition, sigma) <= 2 * total:
+            yield partition

@@ -1,0 +1,45 @@
+"""Single attributes and nothing else: what any method should be better than."""
+
+from fractions import Fraction
+
+from typing_extensions import override
+
+from ppsyn.domain import varied
+from ppsyn.errors import InvariantError
+from ppsyn.mechanisms.base import Method
+from ppsyn.mechanisms.state import Plan, State
+from ppsyn.privacy.fractions import divide
+from ppsyn.privacy.partition import finest
+from ppsyn.privacy.requests import Candidate, MeasureRequest
+
+
+class Independent(Method):
+    """The whole budget on single attributes, in equal parts."""
+
+    @override
+    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+        return each_attribute(plan, plan.rho)
+
+    @override
+    def round_rho(self, plan: Plan) -> Fraction:
+        return Fraction(0)
+
+    @override
+    def select_share(self, plan: Plan) -> Fraction:
+        return Fraction(0)
+
+    @override
+    def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
+        raise InvariantError("A method without rounds was asked for candidates.")
+
+
+def each_attribute(plan: Plan, rho: Fraction) -> tuple[MeasureRequest, ...]:
+    """Every attribute for an equal part of rho; the last one takes what division leaves."""
+    names = varied(plan.domain)
+    parts = divide(rho, [1.0] * len(names))
+    rest = rho - sum(parts[:-1], Fraction(0))
+    sizes = [plan.domain[name].size for name in names]
+    return tuple(
+        MeasureRequest((name,), finest(size), part)
+        for name, size, part in zip(names, sizes, (*parts[:-1], rest), strict=True)
+    )

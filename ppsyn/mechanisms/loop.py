@@ -1,0 +1,188 @@
+"""The loop as a pure state machine: what to ask next, and what an answer changes.
+
+What is worth asking is the method's to say (`methods`); the order of requests and the
+budget to its last fraction are settled here. The loop holds no data. The same answers
+give the same requests and the same model, to the last bit, so a run resumes by
+replaying the answers it has paid for.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from ppsyn.domain import Domain
+from ppsyn.errors import ConfigError, InvariantError
+from ppsyn.mechanisms import METHODS, Method
+from ppsyn.mechanisms import candidates as selection
+from ppsyn.mechanisms.partitions.sequence import NOISE_L1
+from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.model.estimation import Effort
+from ppsyn.model.estimators import ENGINES
+from ppsyn.model.fold import Fold
+from ppsyn.model.graphical_model import unfitted
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.partition import equal_width
+from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, MeasureRequest, Request, Selected, SelectRequest
+from ppsyn.schemas.config import AlgorithmConfig
+
+_TOLERANCE = 1e-4
+_FINAL_TOLERANCE = 1e-5
+_SMALLEST_RHO = Fraction(1, 2**60)
+_REMAINDER_GROUPS = 16
+
+
+def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig) -> Plan:
+    """Check the public inputs; nothing is spent.
+
+    Raises:
+        ConfigError: If the workload names unknown attributes, or the budget is too small to divide.
+        ModelTooLargeError: If the domain cannot be modelled under the cap.
+    """
+    selection.check_smallest_model(domain, config.model_mb)
+    workload = selection.workload_cliques(domain, config.workload)
+    turns = selection.take_turns(domain, selection.candidate_cliques(domain, workload))
+    plan = Plan(domain, rho, sensitivity, config, workload, turns)
+    state = start(plan)
+    costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
+    if min(costs) < _SMALLEST_RHO:
+        raise ConfigError("Expected a larger budget: it is too small to measure anything. Raise epsilon, delta or rho.")
+    return plan
+
+
+def start(plan: Plan) -> State:
+    """The state before anything was asked."""
+    method = method_of(plan)
+    first, round_rho = method.first(plan), method.round_rho(plan)
+    return State(plan, Fraction(0), first, round_rho, round_rho, unfitted(Fold(plan.domain)))
+
+
+def method_of(plan: Plan) -> Method:
+    """What decides in the loop's place."""
+    return METHODS[plan.config.mechanism]
+
+
+def next_request(state: State) -> Request | None:
+    """The next question, or None when the budget is used exactly."""
+    match state.stage:
+        case "one-way":
+            return state.one_way[0]
+        case "select":
+            return _select(state)
+        case "measure":
+            return _measure(state)
+        case "done":
+            return None
+
+
+def _measure(state: State) -> MeasureRequest:
+    if state.chosen is None:
+        return _remainder(state)
+    return MeasureRequest(state.chosen.clique, state.chosen.partition, _measure_rho(state))
+
+
+def _remainder(state: State) -> MeasureRequest:
+    """What is less than a round is worth goes to the largest attribute, in groups that the model holds apart."""
+    fold = state.model.fold
+    largest = max(fold.inner.attributes, key=lambda attribute: attribute.size)
+    groups = fold.lift((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS))
+    return MeasureRequest((largest.name,), groups, state.left)
+
+
+def _is_last(state: State) -> bool:
+    return state.left < 2 * state.round_rho
+
+
+def _select_rho(state: State) -> Fraction:
+    whole = state.left if _is_last(state) else state.round_rho
+    return floored(whole * method_of(state.plan).select_share(state.plan))
+
+
+def _measure_rho(state: State) -> Fraction:
+    """What is left of the round after its selection; the last round takes all there is."""
+    share = state.round_rho - floored(state.round_rho * method_of(state.plan).select_share(state.plan))
+    return state.left if state.left < share + state.round_rho else share
+
+
+def _select(state: State) -> SelectRequest:
+    rho = _select_rho(state)
+    after = replace(state, spent=state.spent + rho)
+    return SelectRequest(method_of(state.plan).candidates(after, _measure_rho(after)), rho)
+
+
+def absorb(state: State, request: Request, answer: Answer) -> State:
+    """The state after an answer. `request` is what `next_request(state)` asked."""
+    state = replace(state, spent=state.spent + request.rho)
+    match request, answer:
+        case MeasureRequest(), Measured():
+            return _absorb_measurement(state, request, answer)
+        case SelectRequest(), Selected():
+            return replace(state, chosen=request.candidates[answer.index])
+        case _, Lost():
+            return _absorb_loss(state)
+        case _:
+            raise InvariantError("An answer does not fit its request.")
+
+
+def _absorb_loss(state: State) -> State:
+    """The budget is gone and the answer with it; go on with what is left."""
+    if state.one_way:
+        return _after_one_way(replace(state, one_way=state.one_way[1:]))
+    state = replace(state, chosen=None)
+    return _finish(state) if state.left == 0 else state
+
+
+def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
+    method, clique, partition = method_of(state.plan), request.clique, request.partition
+    expected = partition.sum_expected(state.model.project(clique))
+    drawn = Measurement(clique, partition, answer.noisy_counts, answer.sigma)
+    told = method.estimate(state, request, answer)
+    state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, told))
+    if state.one_way:
+        return _after_one_way(replace(state, one_way=state.one_way[1:]))
+    state = _after_round(replace(state, chosen=None))
+    surprise = float(np.abs(drawn.surprise(expected)).sum())
+    moved = float(np.abs(drawn.contrast(partition.sum_expected(state.model.project(clique)) - expected)).sum())
+    noise = NOISE_L1 * drawn.count_sigma * partition.count
+    done = Round(clique, partition.count, drawn.count_sigma, surprise, noise, moved)
+    round_rho = state.round_rho * 4 if method.is_annealed(state.plan, done) else state.round_rho
+    return replace(state, rounds=(*state.rounds, done), round_rho=round_rho)
+
+
+def _after_one_way(state: State) -> State:
+    """Between the stages, and after the last, the model is fitted to what they told."""
+    if state.one_way:
+        return state
+    if state.left == 0:
+        return _finish(state)
+    state, method = _refit(state, 2, _TOLERANCE), method_of(state.plan)
+    if not state.is_fine:
+        state = replace(state, one_way=method.second(state), is_fine=True)
+    return state if state.one_way else _refit(method.settle(state), 2, _TOLERANCE)
+
+
+def _after_round(state: State) -> State:
+    if state.left == 0:
+        return _finish(state)
+    return _refit(state, 1, _TOLERANCE) if method_of(state.plan).fits_every_round else state
+
+
+def _finish(state: State) -> State:
+    """The last fit tries hardest."""
+    return _refit(state, 4, _FINAL_TOLERANCE)
+
+
+def _refit(state: State, times: int, tolerance: float) -> State:
+    effort = Effort(times * state.plan.config.iterations, tolerance)
+    fit = ENGINES[state.plan.config.engine]
+    return replace(state, model=fit(state.evidence, state.model, effort).model)
+
+
+def run(curator: Curator, state: State, watch: Callable[[State], None] = lambda _: None) -> State:
+    """Ask, absorb, repeat, until nothing is left to ask."""
+    while (request := next_request(state)) is not None:
+        state = absorb(state, request, curator.answer(request))
+        watch(state)
+    return state

@@ -1,5 +1,0 @@
-"""How far a synthetic table is from the real one. Every result here is private: it reads the real table."""
-
-from ppsyn.metrics.distance import total_variation, workload_error
-
-__all__ = ["total_variation", "workload_error"]

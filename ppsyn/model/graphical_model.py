@@ -1,0 +1,159 @@
+"""The graphical model: potentials on cliques, calibrated over a junction tree."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ppsyn.arrays import Codes, Floats
+from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.errors import InvariantError
+from ppsyn.generation import sampling as generate
+from ppsyn.generation.refinement import Aim
+from ppsyn.generation.sampling import Step
+from ppsyn.model import kernel
+from ppsyn.model.fold import Fold
+from ppsyn.model.inference_plan import build, flat, unflat
+from ppsyn.model.junction_tree import JunctionTree, junction_tree, table_mb
+from ppsyn.model.off_tree import agreeing
+from ppsyn.model.projection import Projector
+
+FIRST_STEP = 0.0
+"""A model that was never fitted has no step to resume from."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """A distribution over the domain, scaled to `total` rows.
+
+    Attributes:
+        domain: The table's.
+        fold: How the domain becomes the tree's, which potentials and beliefs are over.
+        potentials: Log-potentials of the measured cliques that no other contains.
+        total: How many rows the model stands for.
+        step: The last step of the fit, where the next fit starts.
+        beliefs: The marginal of each node of the tree.
+        loose: Further marginals, which the tree does not have; over groups of values, as the tree's are.
+    """
+
+    domain: Domain
+    potentials: Mapping[Clique, Floats]
+    total: float
+    step: float
+    tree: JunctionTree
+    beliefs: tuple[Floats, ...]
+    fold: Fold
+    loose: Mapping[Clique, Floats] = field(default_factory=dict[Clique, Floats])
+
+    @cached_property
+    def _projector(self) -> Projector:
+        return Projector(self.tree, self.beliefs, self.total)
+
+    @cached_property
+    def _agreeing(self) -> dict[Clique, Floats]:
+        return {}
+
+    @property
+    def held(self) -> "GraphicalModel":
+        """The tree alone."""
+        return replace(self, loose={})
+
+    @property
+    def loose_mb(self) -> float:
+        """What the loose marginals take up, in MB."""
+        return sum(table_mb(self.fold.inner, clique) for clique in self.loose)
+
+    @property
+    def size_mb(self) -> float:
+        """What the model takes up, in MB."""
+        return sum(table_mb(self.fold.inner, node) for node in self.tree.nodes) + self.loose_mb
+
+    def project(self, clique: Clique) -> Floats:
+        """Expected counts of a marginal, one axis an attribute."""
+        return self.fold.expand(clique, self.project_inner(clique))
+
+    def project_inner(self, clique: Clique) -> Floats:
+        """Expected counts of a marginal over the groups of values that the model holds apart."""
+        if clique not in self._agreeing:
+            self._agreeing[clique] = agreeing(clique, self._projector.project(clique), self.loose)
+        return self._agreeing[clique]
+
+    def blocks(self, rows: int, seed: int, cliques: Sequence[Clique] = ()) -> Iterator[dict[str, Codes]]:
+        """Codes of synthetic rows, a block at a time; arguments are checked at once.
+
+        Args:
+            rows: How many.
+            seed: Equal seeds give equal rows.
+            cliques: Marginals that a table is brought nearer to, if it is small or the model has loose ones.
+        """
+        made = generate.blocks(self.steps(), self.fold.drawn, rows, seed, self.aims(rows, cliques))
+        return ({name: codes[name] for name in self.domain.names} for codes in made)
+
+    def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
+        """What these marginals should be in a table of so many rows.
+
+        Many rows are near the tree by themselves; only swaps bring them nearer to loose marginals.
+        """
+        if rows >= (generate.SWAPPED_ROWS if self.loose else generate.BLOCK_ROWS):
+            return ()
+        return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
+
+    def steps(self) -> tuple[Step, ...]:
+        """The model as a chain of conditional tables, for generation of the attributes in `fold.drawn`."""
+        inner = (self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
+        return (*inner, *self.fold.unfolding())
+
+    def _new(self, index: int) -> Clique:
+        separator = self.tree.separator(index)
+        return tuple(name for name in self.tree.nodes[index] if name not in separator)
+
+    def _step(self, index: int) -> Step:
+        given, new, node = self.tree.separator(index), self._new(index), self.tree.nodes[index]
+        table = np.transpose(self.beliefs[index], [node.index(name) for name in (*given, *new)])
+        weights = np.ascontiguousarray(table).reshape(self.tree.domain.size(given), self.tree.domain.size(new))
+        return Step(self._named(given), self._named(new), weights)
+
+    def _named(self, clique: Clique) -> Clique:
+        return tuple(map(self.fold.hidden, clique))
+
+
+def unfitted(fold: Fold) -> GraphicalModel:
+    """The model that nothing has been measured for: uniform, one row in all."""
+    return calibrated(fold, {}, 1.0, FIRST_STEP)
+
+
+def calibrated(
+    fold: Fold,
+    potentials: Mapping[Clique, Floats],
+    total: float,
+    step: float,
+    loose: Mapping[Clique, Floats] | None = None,
+) -> GraphicalModel:
+    """The model with the given potentials, bit for bit as a fit that ended on them."""
+    cliques, loose = maximal(potentials), dict(loose or {})
+    if len(cliques) != len(potentials):
+        raise InvariantError("Expected potentials on cliques that do not contain each other.")
+    if not all(np.isfinite(table).all() and (table >= 0).all() for table in loose.values()):
+        raise InvariantError("Expected loose marginals that are finite and non-negative.")
+    tree = junction_tree(fold.inner, cliques)
+    program = build(tree, cliques, ())
+    beliefs, marginals = np.zeros(program.node_start[-1]), np.zeros(program.marginals)
+    loss = kernel.infer(program, flatten(cliques, potentials), total, beliefs, marginals, np.zeros_like(marginals))
+    if not math.isfinite(loss):
+        raise InvariantError("Expected potentials that leave the model its mass.")
+    return GraphicalModel(
+        fold.domain, dict(potentials), total, step, tree, unflatten(fold.inner, tree.nodes, beliefs), fold, loose
+    )
+
+
+def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:
+    """The potentials in the order of the kernel's buffer."""
+    return np.concatenate([np.zeros(0), *(flat(potentials[clique]) for clique in cliques)])
+
+
+def unflatten(domain: Domain, cliques: Sequence[Clique], buffer: Floats) -> tuple[Floats, ...]:
+    """Cut a buffer of the kernel into the cliques' tables."""
+    parts = np.split(buffer, np.cumsum([domain.size(clique) for clique in cliques])[:-1])
+    return tuple(unflat(part, domain.shape(clique)) for clique, part in zip(cliques, parts, strict=True))

@@ -1,0 +1,1 @@
+"""Trusted: everything that draws noise or charges an account."""

@@ -1,0 +1,117 @@
+"""Whether entries of an account pay for what was published: chain, arithmetic, and the account itself."""
+
+from collections.abc import Sequence
+
+from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError
+from ppsyn.privacy.account import StoredAccount
+from ppsyn.privacy.account_state import read_book
+from ppsyn.privacy.accountant import accounted_epsilon
+from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.ledger import Ledger
+from ppsyn.releases.reader import ledger_of
+from ppsyn.releases.tables import charges_of
+from ppsyn.schemas.account import Grant, Hold, from_bytes, hash_of
+from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
+
+
+class Fault(Exception):
+    """Something that does not hold."""
+
+
+_ACCOUNTANT_SLACK = 1e-3
+"""dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+
+
+def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file: str) -> None:
+    """See that the entries follow each other, and are those that are told."""
+    if isinstance(said, AccountSpan):
+        _check_span(said, entries, file)
+        return
+    grant = from_bytes(entries[0]) if entries else None
+    if not isinstance(grant, Grant):
+        raise Fault(f"{file} does not begin with what the run was granted.")
+    chain = Chain(grant)
+    try:
+        for data in entries[1:]:
+            chain.post(data)
+    except (AccountError, BudgetExceededError, RunTakenError) as error:
+        raise Fault(f"Entry {chain.count} of {file} does not follow the one before it: {error}") from None
+    if (chain.count, chain.head, chain.seal, chain.lines) != (said.charges, said.head, None, list(entries)):
+        raise Fault(f"{file} does not hold the entries that it names.")
+
+
+def _check_span(span: AccountSpan, entries: Sequence[bytes], file: str) -> None:
+    previous = span.before
+    for number, data in enumerate(entries, span.first):
+        entry = from_bytes(data)
+        if isinstance(entry, Grant) or entry.number != number or entry.previous != previous:
+            raise Fault(f"Entry {number} of {file} does not follow the one before it.")
+        previous = hash_of(data)
+    if previous != span.head or span.first + len(entries) - 1 != span.last:
+        raise Fault(f"{file} does not hold the entries that it names.")
+
+
+def check_spending(
+    entries: Sequence[bytes], run: str, said: AccountPart | AccountSpan, told: Guarantee
+) -> Grant | Hold:
+    """See that a run spent what is told and no more than it was granted; returns its grant, or its hold in format 1."""
+    recorded = ledger_of(entries, run)
+    ledger = Ledger(recorded.total)
+    try:
+        for spend in recorded.spends:
+            ledger = ledger.debit(spend)
+    except BudgetExceededError:
+        raise Fault("The run has spent more than it held.") from None
+    kind = Grant if isinstance(said, AccountPart) else Hold
+    holds = [entry for entry in map(from_bytes, entries) if isinstance(entry, kind) and entry.run == run]
+    if len(holds) != 1:
+        raise Fault("The run has not set its budget aside once.")
+    if ledger.total > said.cap or (isinstance(said, AccountSpan) and not 0 <= said.left <= said.cap - ledger.total):
+        raise Fault("The account cannot have had, or have left, what is told.")
+    if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
+        raise Fault("The steps of the run are not charged one after the other.")
+    if told.rho != ledger.spent:
+        raise Fault("The guarantee does not follow from what was spent.")
+    _check_accountant(told, ledger)
+    return holds[0]
+
+
+def _check_accountant(told: Guarantee, ledger: Ledger) -> None:
+    if told.epsilon is None or told.delta is None:
+        return
+    certified = accounted_epsilon(ledger, told.delta)
+    if abs(certified - told.epsilon) > _ACCOUNTANT_SLACK * told.epsilon:
+        raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {told.epsilon:.6g} is told.")
+
+
+def check_stored(
+    account: StoredAccount, run: str, said: AccountPart | AccountSpan, entries: Sequence[bytes], digest: str
+) -> None:
+    """See that the account charged the run these entries, stood as is told, and closed the run with what was published.
+
+    Args:
+        account: The account, read from its first entry.
+        run: The run.
+        said: What is told of the account.
+        entries: What is told of the charges.
+        digest: Of what was published.
+    """
+    part = account.book.parts.get(run)
+    if part is None:
+        raise Fault(f"The account does not know run {run}: it was set back, or is of another store.")
+    if isinstance(said, AccountSpan):
+        _check_stored_span(account.entries(), said, entries)
+    elif account.chain(run).lines != list(entries):
+        raise Fault("The account holds other entries than the release.")
+    elif part.cap != said.cap:
+        raise Fault("The account had another cap than the release says.")
+    if part.is_open or part.manifest != digest:
+        raise Fault("The account knows this run with another manifest.")
+
+
+def _check_stored_span(stored: Sequence[bytes], span: AccountSpan, entries: Sequence[bytes]) -> None:
+    if list(stored[span.first : span.last + 1]) != list(entries):
+        raise Fault("The account holds other entries than the release.")
+    book = read_book(stored[: span.last + 1])
+    if (book.cap, book.left) != (span.cap, span.left):
+        raise Fault("The account had another cap, or another amount left, than the release says.")

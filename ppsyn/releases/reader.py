@@ -1,0 +1,143 @@
+"""A published release, read back."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+
+from ppsyn.domain import domain_of
+from ppsyn.errors import ConfigError, MissingError
+from ppsyn.privacy.chain import spend_of
+from ppsyn.privacy.ledger import Ledger
+from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
+from ppsyn.releases.tables import charges_of, unpack_entries
+from ppsyn.schemas.account import Grant, Hold, from_bytes
+from ppsyn.schemas.limits import DOCUMENT_BYTES
+from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.run import RunRef
+from ppsyn.schemas.validation import Validation
+from ppsyn.serialization import unpack
+from ppsyn.storage import Store, open_store
+from ppsyn.synthesis import Synthesis
+
+
+def read_manifest(store: Store) -> tuple[Manifest, str]:
+    """The manifest of the release in this store, and its digest.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    try:
+        data = store.get(MANIFEST, DOCUMENT_BYTES)
+        return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
+    except MissingError:
+        problem = f"There is no release in {store.place.url}: it has no {MANIFEST}."
+    except ValueError:
+        problem = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
+    raise ConfigError(problem)
+
+
+def read_sealed(store: Store) -> tuple[Manifest, str]:
+    """As `read_manifest`, if the manifest is the one that was published.
+
+    Raises:
+        ConfigError: If there is none, or it was changed.
+    """
+    manifest, digest = read_manifest(store)
+    if _read(store, SEAL) != seal_of(digest):
+        raise ConfigError(f"{store.url(MANIFEST)} was changed after it was published.")
+    return manifest, digest
+
+
+def latest_in(store: Store) -> Store:
+    """The release of a dataset that was published last, where `store` holds all of them.
+
+    Raises:
+        ConfigError: If none is named.
+    """
+    try:
+        run = json.loads(store.get(LATEST))["run"]
+    except MissingError:
+        raise ConfigError(f"There is no {store.url(LATEST)}, which names the latest release.") from None
+    except (ValueError, TypeError, KeyError):
+        run = None
+    if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9-]+", run):
+        raise ConfigError(f"Expected {store.url(LATEST)} to name a run.")
+    return open_store(store.place.under(run))
+
+
+def read_validation(store: Store) -> Validation:
+    """The checks of the synthetic table, as published."""
+    return Validation.model_validate_json(store.get(VALIDATION, DOCUMENT_BYTES))
+
+
+def released(ref: RunRef) -> Store:
+    """Where a run's release is published."""
+    return open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+
+
+def open_release(store: Store) -> Synthesis:
+    """The release in this store as a synthesis, to make more rows of, at no cost.
+
+    Raises:
+        ConfigError: If there is none, or a file of it is damaged.
+    """
+    manifest, _ = read_sealed(store)
+    model, entries = (_read_whole(store, manifest, name) for name in (MODEL, LEDGER))
+    try:
+        return synthesis_from(manifest, model, unpack_entries(entries))
+    except ValueError as error:
+        raise ConfigError(f"Expected {store.url(LEDGER)} to be the ledger of a release: {error}.") from None
+
+
+def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -> Synthesis:
+    """A release as a synthesis.
+
+    Raises:
+        ConfigError: If the model is not one of this table.
+        ValueError: If the entries are not those of this run.
+    """
+    fitted = unpack(model, domain_of(manifest.table))
+    return Synthesis(
+        schema=manifest.table,
+        privacy=manifest.privacy,
+        config=manifest.method,
+        ledger=ledger_of(entries, manifest.run),
+        measurements=fitted.measurements,
+        evidence=fitted.evidence,
+        rounds=fitted.rounds,
+        model=fitted.model,
+        seed=manifest.generation.seed,
+    )
+
+
+def seal_of(digest: str) -> bytes:
+    """What manifest.sha256 holds, as sha256sum writes it."""
+    return f"{digest}  {MANIFEST}\n".encode()
+
+
+def _read(store: Store, name: str) -> bytes:
+    try:
+        return store.get(name)
+    except MissingError:
+        problem = f"The release in {store.place.url} has lost {name}."
+    raise ConfigError(problem)
+
+
+def _read_whole(store: Store, manifest: Manifest, name: str) -> bytes:
+    data, said = _read(store, name), manifest.files.get(name)
+    if said is None or hashlib.sha256(data).hexdigest() != said.sha256:
+        raise ConfigError(f"{store.url(name)} was changed after it was published.")
+    return data
+
+
+def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:
+    """What the run set aside and spent, by the entries.
+
+    Raises:
+        ValueError: If it set nothing aside.
+    """
+    total = next((e.rho for e in map(from_bytes, entries) if isinstance(e, Grant | Hold) and e.run == run), None)
+    if total is None:
+        raise ValueError("no grant of this run")
+    return Ledger(total, tuple(map(spend_of, charges_of(entries, run))))

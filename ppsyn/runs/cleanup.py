@@ -1,0 +1,199 @@
+"""The end of a run that is not published, and the removal of what runs that have ended left behind."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+
+from ppsyn.errors import AccountError, InvariantError, RunError, StoreError
+from ppsyn.privacy.account import StoredAccount, datasets
+from ppsyn.privacy.account_state import Part
+from ppsyn.releases.layout import staging_folder
+from ppsyn.runs.answers import Answers
+from ppsyn.runs.record import places_of, private_folder, run_folder
+from ppsyn.schemas.locations import Place
+from ppsyn.storage import Store, open_store
+
+_GIVE = "Give the release file, or that place as --private."
+_UNKNOWN_FOR = timedelta(days=1)
+"""What no account knows is left alone for so long: it may be of a run that has just begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that a run has left behind.
+
+    Attributes:
+        place: Where it is.
+        folder: What it is, as a folder of that place.
+        why: Why nobody needs it any more.
+    """
+
+    place: Place
+    folder: str
+    why: str
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self.place.under(self.folder).url
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Something that could not be removed, or even looked for, and why."""
+
+    url: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """What became of a run.
+
+    Attributes:
+        freed: What it held and had not spent.
+        spent: What stays spent.
+        held: Whether it held anything at all.
+        was_over: Whether it had been given up before.
+        removed: What was removed of it.
+        stuck: What could not be.
+    """
+
+    freed: Fraction
+    spent: Fraction
+    held: bool
+    was_over: bool
+    removed: tuple[Left, ...]
+    stuck: tuple[Stuck, ...]
+
+
+def account_of(root: Store, run: str) -> StoredAccount | None:
+    """The account that a run is paid by, as the accounts tell; None if none knows the run.
+
+    Raises:
+        AccountError: If none knows it and an account is damaged, which may be the one.
+    """
+    damaged: AccountError | None = None
+    for dataset in datasets(root):
+        account = StoredAccount(root, dataset)
+        try:
+            book = account.find()
+        except AccountError as error:
+            damaged = error
+        else:
+            if book is not None and run in book.parts:
+                return account
+    if damaged is not None:
+        raise damaged
+    return None
+
+
+def give_up(root: Store, places: Sequence[Place] | None, run: str) -> GivenUp:
+    """Close a run that will not be resumed, from its account alone; then remove what it left behind.
+
+    May be repeated, until all is removed.
+
+    Args:
+        root: The store with the account.
+        places: Where the run left something, besides; None if that is where the run wrote down that it keeps things.
+        run: The run.
+
+    Raises:
+        RunError: If there is no such run.
+        AccountError: If it is published.
+    """
+    folder, account, noted = run_folder(run), account_of(root, run), places_of(root, run)
+    if places is None and noted is not None:
+        places = [place for place in (noted.private, noted.releases) if place is not None]
+    rests = [
+        Left(place, each, "given up")
+        for place in {place.url: place for place in (root.place, *(places or ()))}.values()
+        for each in (private_folder(run), staging_folder(run))
+    ]
+    if account is None:
+        if not root.keys(folder):
+            raise RunError(f"There is no run {run} in {root.place.url}.")
+        _check_untold(root, run)
+        removed, stuck = remove([*rests, Left(root.place, folder, "it held nothing")])  # or it could still be resumed
+        return GivenUp(Fraction(0), Fraction(0), False, False, removed, stuck)
+    part = account.part(run)
+    if part is None:
+        raise InvariantError("An account does not know a run that it knew.")
+    if part.manifest is not None:
+        raise AccountError(f"Run {run} is closed: it is published. What it left behind is removed by `ppsyn clean`.")
+    was_open = part.is_open
+    if was_open:
+        account.close(run, None)
+        part = account.book.parts[run]
+    removed, stuck = remove(rests)
+    if places is None and was_open and not any(left.folder == private_folder(run) for left in removed):
+        stuck = (*stuck, Stuck(f"its copy of the table: no note in {root.url(folder)} tells where it is", _GIVE))
+    return GivenUp(part.total - part.spent, part.spent, True, not was_open, removed, stuck)
+
+
+def _check_untold(root: Store, run: str) -> None:
+    """See that a run that no account knows has told nothing: what it leaves would be all that speaks of it."""
+    charged = {name for dataset in datasets(root) for name in StoredAccount(root, dataset).charged()}
+    if run in charged or Answers(root, run).steps():
+        raise AccountError(
+            f"No account in {root.place.url} knows run {run}, which has answers: an account was removed or set back. "
+            "Nothing was changed. Restore it."
+        )
+
+
+def remove(rests: Iterable[Left]) -> tuple[tuple[Left, ...], tuple[Stuck, ...]]:
+    """Remove as much as can be: what was there and is gone, and what is there still or nobody knows."""
+    removed, stuck = list[Left](), list[Stuck]()
+    for left in rests:
+        try:
+            store = open_store(left.place)
+            if store.holds(left.folder):
+                store.delete(left.folder)
+                removed.append(left)
+        except StoreError as error:
+            stuck.append(Stuck(left.url, str(error)))
+    return tuple(removed), tuple(stuck)
+
+
+def orphans(root: Store, places: Sequence[Place]) -> tuple[list[Left], list[Stuck]]:
+    """What can be removed from these places; and where nobody can look.
+
+    That is what runs that have ended left there, and what nobody knows of and nobody has written to for a day. A run
+    that is open, in any account of the root, is left as it is.
+
+    Raises:
+        AccountError: If an account is damaged: its open runs are not known.
+    """
+    found, stuck = list[_Candidate](), list[Stuck]()
+    for place in places:  # before the accounts: what runs that begin meanwhile hold is not among it
+        try:
+            found += _candidates(open_store(place))
+        except StoreError as error:
+            stuck.append(Stuck(place.url, str(error)))
+    parts: dict[str, Part] = {}
+    for dataset in datasets(root):
+        parts |= StoredAccount(root, dataset).book.parts
+    return [left for each in found if (left := each.left(parts.get(each.run))) is not None], stuck
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A folder that is removed when its run ends."""
+
+    place: Place
+    folder: str
+    run: str
+    is_old: bool
+
+    def left(self, part: Part | None) -> Left | None:
+        """What it is, unless it is needed or may be."""
+        if part is None:
+            return Left(self.place, self.folder, "of no run that is known") if self.is_old else None
+        return None if part.is_open else Left(self.place, self.folder, "published" if part.manifest else "abandoned")
+
+
+def _candidates(store: Store) -> list[_Candidate]:
+    folders = [(run, private_folder(run)) for run in store.folders("runs") if store.holds(private_folder(run))]
+    folders += [(run, staging_folder(run)) for run in store.folders("staging")]
+    return [_Candidate(store.place, folder, run, store.is_older(folder, _UNKNOWN_FOR)) for run, folder in folders]

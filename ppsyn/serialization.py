@@ -1,0 +1,284 @@
+"""A fitted model with what it was fitted to, as one npz file: JSON for what is said, arrays for what is counted."""
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from ppsyn.domain import Domain
+from ppsyn.errors import ConfigError, PPSynError
+from ppsyn.mechanisms.state import Round
+from ppsyn.model.fold import Fold, Folded
+from ppsyn.model.graphical_model import GraphicalModel, calibrated
+from ppsyn.model.inference_plan import Measurement
+from ppsyn.privacy.partition import Partition
+from ppsyn.schemas.base import FrozenModel
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+_DOCUMENT = "document"
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<dtype>[<>|][biuf]([1248]|16))', 'fortran_order': False, "
+    rb"'shape': \((?P<shape>([0-9]{1,18},? ?){0,8})\), \} *\n",
+    re.DOTALL,
+)
+"""What numpy writes before an array, in the first version of its format."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What the loop has learned. The same bits come back from `pack` and `unpack`.
+
+    Attributes:
+        measurements: The answers as they were drawn.
+        evidence: What the model was fitted to.
+        notes: Whatever else goes with it, as text.
+    """
+
+    measurements: tuple[Measurement, ...]
+    evidence: tuple[Measurement, ...]
+    rounds: tuple[Round, ...]
+    model: GraphicalModel
+    notes: Mapping[str, str]
+
+
+class _Measurement(FrozenModel):
+    clique: tuple[str, ...]
+    groups: int
+    axes: tuple[int, ...]
+    sigma: float
+
+
+class _Evidence(_Measurement):
+    of: int | None
+    """The measurement whose groups and counts it has, if it has those of one."""
+    deviation: float | None
+    is_loose: bool
+
+
+class _Round(FrozenModel):
+    clique: tuple[str, ...]
+    groups: int
+    sigma: float
+    surprise: float
+    noise: float
+    moved: float
+
+
+class _Folded(FrozenModel):
+    attribute: str
+    groups: int
+
+
+class _Document(FrozenModel):
+    folded: tuple[_Folded, ...]
+    measurements: tuple[_Measurement, ...]
+    evidence: tuple[_Evidence, ...]
+    rounds: tuple[_Round, ...]
+    potentials: tuple[tuple[str, ...], ...]
+    loose: tuple[tuple[str, ...], ...]
+    total: float
+    step: float
+    notes: dict[str, str]
+
+
+def pack(fitted: Fitted) -> bytes:
+    """The file. Equal inputs give equal bytes; there is no pickle in it."""
+    model = fitted.model
+    sources = [_source(evidence, fitted.measurements) for evidence in fitted.evidence]
+    document = _Document(
+        folded=tuple(_Folded(attribute=name, groups=f.groups.count) for name, f in model.fold.folded.items()),
+        measurements=tuple(
+            _Measurement(clique=m.clique, groups=m.partition.count, axes=m.partition.axes, sigma=m.sigma)
+            for m in fitted.measurements
+        ),
+        evidence=tuple(
+            _Evidence(
+                clique=e.clique,
+                groups=e.partition.count,
+                axes=e.partition.axes,
+                sigma=e.sigma,
+                of=of,
+                deviation=e.deviation,
+                is_loose=e.is_loose,
+            )
+            for e, of in zip(fitted.evidence, sources, strict=True)
+        ),
+        rounds=tuple(
+            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise, moved=r.moved)
+            for r in fitted.rounds
+        ),
+        potentials=tuple(model.potentials),
+        loose=tuple(model.loose),
+        total=model.total,
+        step=model.step,
+        notes=dict(fitted.notes),
+    )
+    arrays: dict[str, NDArray[np.generic]] = {
+        _DOCUMENT: np.frombuffer(document.model_dump_json().encode(), np.uint8),
+    }
+    for index, folded in enumerate(model.fold.folded.values()):
+        arrays[f"fold{index}"] = folded.groups.groups
+        arrays[f"shares{index}"] = folded.shares
+    for index, measurement in enumerate(fitted.measurements):
+        arrays[f"groups{index}"] = measurement.partition.groups
+        arrays[f"counts{index}"] = measurement.noisy_counts
+    for index, (evidence, of) in enumerate(zip(fitted.evidence, sources, strict=True)):
+        if of is None:
+            arrays[f"own_groups{index}"] = evidence.partition.groups
+            arrays[f"own_counts{index}"] = evidence.noisy_counts
+        if evidence.denoised is not None:
+            arrays[f"denoised{index}"] = evidence.denoised
+    for index, table in enumerate(model.potentials.values()):
+        arrays[f"potentials{index}"] = table
+    for index, table in enumerate(model.loose.values()):
+        arrays[f"loose{index}"] = table
+    return pack_arrays(arrays)
+
+
+def _source(evidence: Measurement, measurements: Sequence[Measurement]) -> int | None:
+    """The measurement that shares its groups and counts with a piece of evidence."""
+    shared = (
+        index
+        for index, m in enumerate(measurements)
+        if m.partition is evidence.partition and m.noisy_counts is evidence.noisy_counts
+    )
+    return next(shared, None)
+
+
+def unpack(data: bytes, domain: Domain) -> Fitted:
+    """What was packed.
+
+    Raises:
+        ConfigError: If the file holds something else.
+    """
+    try:
+        return _restore(unpack_arrays(data), domain)
+    except (ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError) as error:
+        problem = f"Expected a fitted model of this table: {type(error).__name__}."
+    raise ConfigError(problem)
+
+
+def _restore(arrays: Arrays, domain: Domain) -> Fitted:
+    document = _Document.model_validate_json(arrays[_DOCUMENT].tobytes())
+    _check_arrays(arrays, document, domain)
+    measurements = tuple(
+        _measurement(m, arrays[f"groups{i}"], arrays[f"counts{i}"]) for i, m in enumerate(document.measurements)
+    )
+    evidence = tuple(
+        replace(
+            measurements[e.of]
+            if e.of is not None
+            else _measurement(e, arrays[f"own_groups{i}"], arrays[f"own_counts{i}"]),
+            sigma=e.sigma,
+            denoised=arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
+            deviation=e.deviation,
+            is_loose=e.is_loose,
+        )
+        for i, e in enumerate(document.evidence)
+    )
+    fold = Fold(
+        domain,
+        {
+            f.attribute: Folded(
+                Partition(arrays[f"fold{i}"].astype(np.int32), f.groups), arrays[f"shares{i}"].astype(np.float64)
+            )
+            for i, f in enumerate(document.folded)
+        },
+    )
+    potentials, loose = (
+        {
+            clique: arrays[f"{kind}{i}"].astype(np.float64).reshape(fold.inner.shape(clique))
+            for i, clique in enumerate(cliques)
+        }
+        for kind, cliques in (("potentials", document.potentials), ("loose", document.loose))
+    )
+    rounds = tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise, r.moved) for r in document.rounds)
+    model = calibrated(fold, potentials, document.total, document.step, loose)
+    return Fitted(measurements, evidence, rounds, model, document.notes)
+
+
+def _measurement(told: _Measurement, groups: NDArray[np.generic], counts: NDArray[np.generic]) -> Measurement:
+    partition = Partition(groups.astype(np.int32), told.groups, told.axes)
+    return Measurement(told.clique, partition, counts.astype(np.int64), told.sigma)
+
+
+def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
+    """Refuse arrays that are missing, too many, or of another shape or type than was packed."""
+    expected: dict[str, tuple[type[np.generic], int]] = {_DOCUMENT: (np.uint8, arrays[_DOCUMENT].size)}
+    sizes = {attribute.name: attribute.size for attribute in domain.attributes}
+    for i, f in enumerate(document.folded):
+        expected[f"fold{i}"] = (np.int32, sizes[f.attribute])
+        expected[f"shares{i}"] = (np.float64, sizes[f.attribute])
+        sizes[f.attribute] = f.groups
+    for i, m in enumerate(document.measurements):
+        expected[f"groups{i}"] = (np.int32, domain.size(domain.clique(m.clique)))
+        expected[f"counts{i}"] = (np.int64, m.groups)
+    for i, e in enumerate(document.evidence):
+        if e.of is None:
+            expected[f"own_groups{i}"] = (np.int32, domain.size(domain.clique(e.clique)))
+            expected[f"own_counts{i}"] = (np.int64, e.groups)
+        elif not _is_of(e, document.measurements):
+            raise ValueError("evidence of another measurement")
+        if e.deviation is not None:
+            expected[f"denoised{i}"] = (np.float64, e.groups)
+    for kind, cliques in (("potentials", document.potentials), ("loose", document.loose)):
+        for i, clique in enumerate(cliques):
+            expected[f"{kind}{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))
+    found = {name: (array.dtype.type, array.size) for name, array in arrays.items()}
+    if found != expected:
+        raise ValueError("other arrays than were packed")
+
+
+def _is_of(evidence: _Evidence, measurements: Sequence[_Measurement]) -> bool:
+    if evidence.of is None or not 0 <= evidence.of < len(measurements):
+        return False
+    source = measurements[evidence.of]
+    return (source.clique, source.groups, source.axes) == (evidence.clique, evidence.groups, evidence.axes)
+
+
+def pack_arrays(arrays: Arrays) -> bytes:
+    """Arrays as an npz file, without pickle."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def unpack_arrays(data: bytes) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an npz file as `pack_arrays` makes them: stored as they are, so that none is larger than the file.
+
+    Raises:
+        ValueError: If it is not one.
+    """
+    try:
+        with ZipFile(io.BytesIO(data)) as file:
+            found = file.infolist()
+            if len({info.filename for info in found}) < len(found):
+                raise ValueError("an array twice")
+            if sum(info.file_size for info in found) > len(data):
+                raise ValueError("arrays that share bytes")
+            return {info.filename.removesuffix(".npy"): _array(file, info) for info in found}
+    except (BadZipFile, OSError, EOFError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
+        problem = f"not an npz file ({type(error).__name__})"
+    raise ValueError(problem)
+
+
+def _array(file: ZipFile, info: ZipInfo) -> NDArray[np.generic]:
+    """An array of the file, of which the header says as many bytes as there are."""
+    if info.compress_type != ZIP_STORED or info.file_size != info.compress_size:
+        raise ValueError("an array that is compressed")
+    data = file.read(info)
+    header = _HEADER.match(data)
+    if header is None:
+        raise ValueError("an array of another format")
+    dtype, shape = np.dtype(header["dtype"].decode()), tuple(map(int, header["shape"].replace(b",", b" ").split()))
+    if math.prod(shape) * dtype.itemsize != len(data) - header.end():
+        raise ValueError("an array of another shape than it has bytes for")
+    return np.frombuffer(data, dtype, offset=header.end()).reshape(shape)

@@ -1,0 +1,101 @@
+"""A synthesis on disk: a folder with JSON for what is said and an npz for what is counted. No pickle."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from ppsyn.domain import domain_of
+from ppsyn.errors import ConfigError, PPSynError
+from ppsyn.privacy.ledger import Ledger, Spend
+from ppsyn.releases.layout import MANIFEST
+from ppsyn.releases.reader import open_release
+from ppsyn.schemas.account import Rational
+from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
+from ppsyn.schemas.files import read_whole
+from ppsyn.schemas.limits import ARRAYS_BYTES, DOCUMENT_BYTES
+from ppsyn.schemas.locations import Place
+from ppsyn.schemas.table import TableSchema
+from ppsyn.serialization import Fitted, pack, unpack
+from ppsyn.storage import open_store
+from ppsyn.synthesis import Synthesis
+
+FORMAT = "ppsyn-synthesis-1"
+
+_JSON, _MODEL = "synthesis.json", "model.npz"
+
+
+class _Spend(FrozenModel):
+    kind: Literal["measure", "select", "compare"]
+    rho: Rational
+    digest: str
+    clique: tuple[str, ...]
+
+
+class _Document(FrozenModel):
+    format: Literal["ppsyn-synthesis-1"]
+    table: TableSchema
+    privacy: PrivacyConfig
+    config: AlgorithmConfig
+    budget: Rational
+    spends: tuple[_Spend, ...]
+    seed: int
+
+
+def save(synthesis: Synthesis, folder: Path | str) -> None:
+    """Write the synthesis into a new or empty folder.
+
+    Raises:
+        ConfigError: If the folder has something in it already.
+    """
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(f"Expected folder={path} to be new or empty.")
+    path.mkdir(parents=True, exist_ok=True)
+    fitted = Fitted(synthesis.measurements, synthesis.evidence, synthesis.rounds, synthesis.model, {})
+    (path / _MODEL).write_bytes(pack(fitted))
+    (path / _JSON).write_text(_document(synthesis).model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def _document(synthesis: Synthesis) -> _Document:
+    return _Document(
+        format=FORMAT,
+        table=synthesis.schema,
+        privacy=synthesis.privacy,
+        config=synthesis.config,
+        budget=synthesis.ledger.total,
+        spends=tuple(_Spend(kind=s.kind, rho=s.rho, digest=s.digest, clique=s.clique) for s in synthesis.ledger.spends),
+        seed=synthesis.seed,
+    )
+
+
+def load(folder: Path | str) -> Synthesis:
+    """Read a synthesis, saved or published; its model and its rows come back bit for bit.
+
+    Raises:
+        ConfigError: If the folder does not hold one.
+    """
+    path = Path(folder)
+    if (path / MANIFEST).is_file():
+        return open_release(open_store(Place(url=str(path.resolve()))))
+    try:
+        document = _Document.model_validate_json(read_whole(path / _JSON, DOCUMENT_BYTES))
+        return _restore(document, read_whole(path / _MODEL, ARRAYS_BYTES))
+    except (OSError, ValidationError, ValueError, PPSynError) as error:
+        raise ConfigError(f"Expected folder={path} to hold a synthesis: {type(error).__name__}.") from error
+
+
+def _restore(document: _Document, model: bytes) -> Synthesis:
+    fitted = unpack(model, domain_of(document.table))
+    return Synthesis(
+        schema=document.table,
+        privacy=document.privacy,
+        config=document.config,
+        ledger=Ledger(document.budget, tuple(Spend(s.kind, s.rho, s.digest, s.clique) for s in document.spends)),
+        measurements=fitted.measurements,
+        evidence=fitted.evidence,
+        rounds=fitted.rounds,
+        model=fitted.model,
+        seed=document.seed,
+    )
