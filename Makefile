@@ -7,10 +7,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
+ROWS ?= 10000000
 CASES ?= 5000
 
-.PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine benchmark-generation \
-	benchmark-pipeline benchmark-account benchmark-history recording
+.PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine \
+	benchmark-generation benchmark-scale benchmark-pipeline benchmark-account benchmark-history recording
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
@@ -52,19 +53,22 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 
 benchmark-engine: $(VENV)/ready  ## the model engine against mbi; DATA=folder of benchmark tables
-	$(BIN)/python -m ppsyn.benchmark.engine --data-dir $(DATA)
+	PYTHONPATH=tests $(BIN)/python -m performance.engine --data-dir $(DATA)
 
 benchmark: $(VENV)/ready  ## mechanisms against each other, on the bundled Adult table
 	$(BIN)/ppsyn benchmark
 
 benchmark-generation: $(VENV)/ready  ## rows a second against a plain sampler
-	$(BIN)/python -m ppsyn.benchmark.generation
+	PYTHONPATH=tests $(BIN)/python -m performance.generation
+
+benchmark-scale: $(VENV)/ready  ## counting, Dask, a whole release and generation on a large table; ROWS=number
+	PYTHONPATH=tests $(BIN)/python -m performance.scale --rows $(ROWS)
 
 benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
-	$(BIN)/python -m ppsyn.flows.overhead examples/adult/release.yaml
+	PYTHONPATH=tests $(BIN)/python -m performance.overhead examples/adult/release.yaml
 
 benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the charges that an account has
-	$(BIN)/python -m ppsyn.flows.years examples/adult/release.yaml
+	PYTHONPATH=tests $(BIN)/python -m performance.years examples/adult/release.yaml
 
 benchmark-history: $(VENV)/ready  ## what Prefect's database keeps of releases, and what is left once it forgot them
 	cd tests && ../$(BIN)/python -m support.history

@@ -45,12 +45,11 @@ def _benchmark_options(function: F) -> F:
     return function
 
 
-@click.group(invoke_without_command=True)
+@click.command()
 @_benchmark_options
 @JSON_OPTION
-@click.pass_context
 @told
-def benchmark(context: click.Context, as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None:
+def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None:
     """Compare mechanisms on tables whose contents may be known.
 
     Every run is a row of OUT/runs.parquet; plots are in OUT/plots. Runs that OUT holds already, with the
@@ -63,8 +62,6 @@ def benchmark(context: click.Context, as_json: bool, jobs: int, peers: str | Non
       ppsyn benchmark --data-dir DIR --datasets br2000,loans --epsilons 0.05,0.1,0.5,1,2 --out out/figure
       ppsyn benchmark --mechanisms ppsyn:eta=0.5,ppsyn:eta=0.7,ppsyn:eta=1.0 --epsilons 0.1
     """
-    if context.invoked_subcommand is not None:
-        return
     from ppsyn.benchmark.options import settings_of
     from ppsyn.benchmark.report import missing_runs, report
     from ppsyn.benchmark.results import read_peers
@@ -105,24 +102,3 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
             click.echo("What is done is kept. To go on, give the same command.", err=True)
             raise KeyboardInterrupt from None
     return None
-
-
-@benchmark.command()
-@click.option("--rows", type=click.IntRange(min=3000), default=10_000_000, show_default=True, help="Of the table.")
-@click.option("--out", default="out/scale", show_default=True, help="The folder of results, and of what is measured.")
-@told
-def scale(rows: int, out: str) -> None:
-    """Measure what tables that outgrow memory cost: counting, a whole release, generation.
-
-    The table is made up. Ratios are of one run; what was wanted and missed is told, and costs nothing
-    but where two ways to count differ, which exits with 1. Figures are in OUT/scale.json.
-
-    \b
-    Example:
-      ppsyn benchmark scale --rows 1000000
-    """
-    from ppsyn.flows.scale import measure
-
-    Path(out).mkdir(parents=True, exist_ok=True)
-    if not measure(rows, Path(out)):
-        raise SystemExit(1)

@@ -120,7 +120,7 @@ _GROWTH = """
 import sys
 from pathlib import Path
 from ppsyn.flows.cli.regenerate import recipe_of, write
-from ppsyn.benchmark.resources import peak_mb
+from performance.resources import peak_mb
 from ppsyn.storage import open_store
 from ppsyn.schemas.locations import Place
 

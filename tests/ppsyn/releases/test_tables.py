@@ -320,7 +320,7 @@ def test_equal_rows_are_equal_bytes() -> None:
 _MANY_BLOCKS = """
 import sys
 import numpy as np, pandas as pd
-from ppsyn.benchmark.resources import peak_mb
+from performance.resources import peak_mb
 from ppsyn.releases.tables import write_rows
 
 def blocks(count):

@@ -1,6 +1,6 @@
 """A release, and what each of its stages takes.
 
-python -m ppsyn.flows.staged FILE    prints seconds, processor seconds and the peak of memory by stage, as JSON
+python -m performance.staged FILE    prints seconds, processor seconds and the peak of memory by stage, as JSON
 """
 
 import json
@@ -8,7 +8,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from ppsyn.benchmark.resources import forget_peak, peak_mb
+from performance.resources import forget_peak, peak_mb
+
 from ppsyn.flows.ephemeral_server import prefect_api
 from ppsyn.mechanisms.state import State
 from ppsyn.schemas.run import RunRef

@@ -1,6 +1,6 @@
 """Rows of a fitted model, written to Parquet: rows a second and memory, for a tenth of them and for all.
 
-python -m ppsyn.benchmark.writing FOLDER ROWS GROUP_ROWS   rows of the release in FOLDER, in a process of their own
+python -m performance.writing FOLDER ROWS GROUP_ROWS   rows of the release in FOLDER, in a process of their own
 
 It prints rows, processor and real seconds, the peak of memory, the bytes of the file and a digest of its rows, as JSON.
 """
@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+from performance.population import SCHEMA, blocks
+from performance.resources import Check, as_table, at_most, equal, peak_mb, told_by
 from pyarrow import parquet
 from pydantic import JsonValue
 
 from ppsyn.api import synthesize
-from ppsyn.benchmark.population import SCHEMA, blocks
-from ppsyn.benchmark.resources import Check, as_table, at_most, equal, peak_mb, told_by
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.tables import write_rows
 from ppsyn.synthesis_files import load, save

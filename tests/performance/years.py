@@ -1,7 +1,7 @@
 """What an account costs after years: whole commands and the account's part of them, by how many charges it has.
 
-python -m ppsyn.flows.years examples/adult/release.yaml --charges 100,10000,100000
-python -m ppsyn.flows.years examples/adult/release.yaml --days 1096
+python -m performance.years examples/adult/release.yaml --charges 100,10000,100000
+python -m performance.years examples/adult/release.yaml --days 1096
 
 Each account begins with a release. Then come runs that are made up, with entries, charges and records as the pipeline
 writes them, an empty answer and an empty manifest. Seconds are those of the processor.

@@ -1,5 +1,12 @@
-"""What tables that outgrow memory cost, part by part: `ppsyn benchmark scale`."""
+"""What tables that outgrow memory cost: counting, Dask, a whole release, generation.
 
+python -m performance.scale --rows 1000000
+
+The table is generated, and each figure is of one run. A missed target is reported and no more; counting backends that
+disagree fail the program (exit code 1). Figures are in OUT/scale.json.
+"""
+
+import argparse
 import json
 import os
 import shutil
@@ -10,11 +17,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import yaml
+from performance import counting, writing
+from performance.population import SCHEMA, write_snapshot, write_table
+from performance.resources import Check, as_table, at_least, equal, told_by
 from pydantic import JsonValue
 
-from ppsyn.benchmark import counting, writing
-from ppsyn.benchmark.population import SCHEMA, write_snapshot, write_table
-from ppsyn.benchmark.resources import Check, as_table, at_least, equal, told_by
 from ppsyn.data.marginals.distributed import Spread
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError
@@ -28,6 +35,7 @@ Say: TypeAlias = Callable[[str], None]
 Part: TypeAlias = Callable[[Path, int, Say], tuple[dict[str, JsonValue], list[Check]]]
 """Measures in a folder of its own with so many rows, says what it found; returns the figures and the checks."""
 
+_LEAST_ROWS = 3000
 _DASK_PARTS = 4
 _DASK_REPEATS = 3
 _WANTED_SPEEDUP = 1.6
@@ -73,7 +81,7 @@ def measure_release(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonVa
     (folder / "schema.yaml").write_text(yaml.safe_dump(SCHEMA.model_dump(mode="json")), encoding="utf-8")
     document = _config(folder).model_dump(mode="json", by_alias=True, exclude_unset=True)
     (folder / "release.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    stages = told_by("ppsyn.flows.staged", str(folder / "release.yaml"))["stages"]
+    stages = told_by("performance.staged", str(folder / "release.yaml"))["stages"]
     lines = [["stage", "seconds", "cpu s", "peak MB"]]
     names = ("seconds", "cpu_seconds", "peak_mb")
     lines += [[stage["stage"], *(f"{stage[name]:.1f}" for name in names)] for stage in stages]
@@ -128,3 +136,20 @@ def measure(rows: int, out: Path) -> bool:
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def main() -> None:
+    """Measure, and exit with 1 if two ways to count differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the table, at least 3000 (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("out/scale"), help="the folder of results (%(default)s)")
+    arguments = parser.parse_args()
+    if arguments.rows < _LEAST_ROWS:
+        parser.error(f"expected --rows of at least {_LEAST_ROWS}, got {arguments.rows}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if not measure(arguments.rows, arguments.out):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Counting all marginals of three attributes: the streaming pass beside a bare loop of numpy, each in a process.
 
-python -m ppsyn.benchmark.counting stream FOLDER FRAGMENTS     the pass over so many fragments of a snapshot
-python -m ppsyn.benchmark.counting bincount FOLDER FRAGMENTS   numpy, over arrays that are in memory already
+python -m performance.counting stream FOLDER FRAGMENTS     the pass over so many fragments of a snapshot
+python -m performance.counting bincount FOLDER FRAGMENTS   numpy, over arrays that are in memory already
 
 Each prints rows, processor seconds, the peak of memory and a digest of the counts, as JSON.
 """
@@ -17,11 +17,11 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from performance.population import DOMAIN, SCHEMA, write_snapshot
+from performance.resources import Check, as_table, at_most, equal, peak_mb, told_by
 from pydantic import JsonValue
 
 from ppsyn.arrays import Ints
-from ppsyn.benchmark.population import DOMAIN, SCHEMA, write_snapshot
-from ppsyn.benchmark.resources import Check, as_table, at_most, equal, peak_mb, told_by
 from ppsyn.data.snapshot import Shelf, Snapshot, open_snapshot, read_codes
 from ppsyn.domain import Clique
 from ppsyn.schemas.locations import Place

@@ -1,6 +1,6 @@
 """Speed of the built-in engine beside mbi's estimator, on the measurements of a real run.
 
-python -m ppsyn.benchmark.engine --data-dir DIR --dataset br2000 --epsilon 1 --rounds 10
+python -m performance.engine --data-dir DIR --dataset br2000 --epsilon 1 --rounds 10
 
 A run of the loop is recorded first. Then, in a process of its own whose caches of machine code are
 empty, both engines go through the recording: after the one-way marginals and after each round, fit
@@ -274,7 +274,7 @@ def _say(line: str) -> None:
 
 def main() -> None:
     """Record, compare in a cold process, and exit with 1 if the promise was not kept."""
-    parser = argparse.ArgumentParser(prog="python -m ppsyn.benchmark.engine", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m performance.engine", description=__doc__)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--dataset", default="br2000")
     parser.add_argument("--epsilon", type=float, default=1.0)

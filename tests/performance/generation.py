@@ -134,7 +134,7 @@ def _peak_bytes() -> int:
 
 def main() -> None:
     """Print one measurement."""
-    parser = argparse.ArgumentParser(prog="python -m ppsyn.benchmark.generation", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m performance.generation", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows to generate (default: %(default)s)")
     found = measure(parser.parse_args().rows)
     sys.stdout.write(

@@ -1,6 +1,6 @@
 """What the pipeline costs over the bare library: the same release both ways, in turns, in processes of their own.
 
-python -m ppsyn.flows.overhead examples/adult/release.yaml --repeats 3
+python -m performance.overhead examples/adult/release.yaml --repeats 3
 
 How long a release takes depends on its noise, which no one can choose. So the library does each
 release again with the answers that the pipeline drew: it counts, scores and draws as the pipeline
