@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.futures import PrefectFuture, as_completed
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from ppsyn.benchmark import options as asked
-from ppsyn.benchmark import processes, results
-from ppsyn.benchmark.report import missing_runs
+from ppsyn.benchmark.options import check_possible
+from ppsyn.benchmark.results import merge
+from ppsyn.benchmark.runs import missing_runs, start_runs
 from ppsyn.errors import PPSynError
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from ppsyn.schemas.locations import Place
@@ -29,13 +29,13 @@ def benchmark(settings: BenchmarkSettings, jobs: int = 1) -> str:
         settings: What to run.
         jobs: Processes to run it in.
     """
-    asked.check_possible(settings)
+    check_possible(settings)
     missing = missing_runs(settings)
     failures: list[PPSynError] = []
     for number, (run, failure) in enumerate(_measured(missing, Path(settings.out), jobs), 1):
         failures += [] if failure is None else [failure]
         _tell(f"{number} of {len(missing)}: {_describe(run)}" + ("" if failure is None else f" failed: {failure}"))
-    file = results.merge(Path(settings.out))
+    file = merge(Path(settings.out))
     if failures:
         raise failures[0]
     return str(file)
@@ -50,7 +50,7 @@ def _measured(
             yield run, _failure(measure(_ref(run, out), run, return_state=True).result(raise_on_failure=False))
         return
     runner: ThreadPoolTaskRunner[None] = ThreadPoolTaskRunner(max_workers=jobs)
-    with runner, processes.begun(missing, jobs):
+    with runner, start_runs(missing, jobs):
         waiting: dict[PrefectFuture[None], BenchmarkRun] = {
             runner.submit(measure, {"ref": _ref(run, out), "run": run}): run for run in missing
         }

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ppsyn.benchmark.processes import row_of
 from ppsyn.benchmark.results import write_row
+from ppsyn.benchmark.runs import row_of
 from ppsyn.schemas.benchmark import BenchmarkRun
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.step import step

@@ -63,15 +63,17 @@ def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None
       ppsyn benchmark --mechanisms ppsyn:eta=0.5,ppsyn:eta=0.7,ppsyn:eta=1.0 --epsilons 0.1
     """
     from ppsyn.benchmark.options import settings_of
-    from ppsyn.benchmark.report import missing_runs, report
-    from ppsyn.benchmark.results import read_peers
-    from ppsyn.benchmark.summary import WARNING, as_text
+    from ppsyn.benchmark.plots import draw_all
+    from ppsyn.benchmark.results import read_peers, results
+    from ppsyn.benchmark.runs import finished_rows, missing_runs
+    from ppsyn.benchmark.summary import WARNING, as_text, summarize
 
     listed = {name: asked.pop(name) for name in ("datasets", "mechanisms", "epsilons", "seeds", "degree", "metrics")}
     settings = settings_of(listed, **asked)
     others = [] if peers is None else read_peers(Path(peers), settings.mechanisms, settings.degrees[0])
     failure = _run_benchmark(settings, jobs) if missing_runs(settings) else None
-    cells = report(settings, others)
+    cells = summarize([*results(finished_rows(settings)), *others])
+    draw_all(cells, Path(settings.out) / "plots")
     if as_json:
         print_json({"out": settings.out, "warning": WARNING, "cells": [cell.as_json() for cell in cells]})
     else:

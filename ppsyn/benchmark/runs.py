@@ -1,9 +1,15 @@
-"""One run of a benchmark: a mechanism on a table, measured. Every number here is as private as the table."""
+"""Runs of a benchmark: a mechanism on a table, measured, in this process or in others.
+
+Every number here is as private as the table.
+"""
 
 import hashlib
 import json
+import multiprocessing
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -13,27 +19,21 @@ import numpy as np
 
 from ppsyn.benchmark.classify import FOLDS, cross_validate, targets_of
 from ppsyn.benchmark.contenders import Made, contender
-from ppsyn.benchmark.results import Row
+from ppsyn.benchmark.results import Row, read_row
 from ppsyn.benchmark.tables import digest_of, open_table, random_workload
 from ppsyn.code_version import code_version
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Clique
+from ppsyn.errors import ConfigError, InvariantError, PPSynError
 from ppsyn.evaluation import workload_error
 from ppsyn.evaluation.queries import all_marginals, range_error, range_queries
-from ppsyn.schemas.benchmark import BenchmarkRun
+from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
+from ppsyn.worker_process import prepare
 
 _ROOT = Path(__file__).resolve().parents[1]
-_NO_PART = {
-    "asked.py",
-    "engine.py",
-    "generation.py",
-    "plots.py",
-    "processes.py",
-    "report.py",
-    "summary.py",
-    "writing.py",
-}
+_OUTSIDE_RUNS = {"options.py", "plots.py", "summary.py"}
 """Modules of this folder that change no number of a run."""
+_STARTED: dict[str, Future[Row]] = {}
 
 
 @cache
@@ -41,12 +41,16 @@ def code_digest() -> str:
     """By which the code of a run is known again: what a release runs, and what measures it."""
     hashed = hashlib.sha256(code_version().model_dump_json().encode())
     hashed.update(version("scikit-learn").encode())
-    for folder in ("benchmark", "research"):
-        for path in sorted((_ROOT / folder).rglob("*.py")):
-            if path.name not in _NO_PART:
-                content = path.read_bytes()
-                hashed.update(f"{path.relative_to(_ROOT).as_posix()} {len(content)}\n".encode() + content)
+    for path in measuring_sources():
+        content = path.read_bytes()
+        hashed.update(f"{path.relative_to(_ROOT).as_posix()} {len(content)}\n".encode() + content)
     return hashed.hexdigest()[:16]
+
+
+def measuring_sources() -> list[Path]:
+    """The files that measure a run, beside those that a release runs."""
+    files = (path for folder in ("benchmark", "evaluation") for path in (_ROOT / folder).rglob("*.py"))
+    return sorted(path for path in files if path.name not in _OUTSIDE_RUNS)
 
 
 @dataclass(slots=True)
@@ -129,3 +133,49 @@ def _classify(run: BenchmarkRun, table: EncodedTable, mechanism: _Mechanism) -> 
 def _mean(values: Iterable[float]) -> float | None:
     found = list(values)
     return float(np.mean(found)) if found else None
+
+
+def missing_runs(settings: BenchmarkSettings) -> list[BenchmarkRun]:
+    """The runs that are still to be done: with these settings and this code, on these very tables."""
+    return [run for run, row in _runs_and_rows(settings) if row is None]
+
+
+def finished_rows(settings: BenchmarkSettings) -> list[Row]:
+    """What was found so far, with these settings and this code, on these very tables."""
+    return [row for _, row in _runs_and_rows(settings) if row is not None]
+
+
+def _runs_and_rows(settings: BenchmarkSettings) -> Iterator[tuple[BenchmarkRun, Row | None]]:
+    digests = {name: digest_of(open_table(settings.data_dir, name)) for name in settings.datasets}
+    for run in settings.runs(code_digest()):
+        yield run, read_row(Path(settings.out), run, digests[run.dataset])
+
+
+@contextmanager
+def start_runs(runs: Sequence[BenchmarkRun], jobs: int) -> Generator[None]:
+    """Have `runs` done in `jobs` processes, in their order. What is not done when the block ends is given up."""
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), prepare)
+    try:
+        _STARTED.update({run.name: pool.submit(_measure, run) for run in runs})
+        yield
+    finally:
+        waiting = [run.name for run in runs if not _STARTED.pop(run.name).done()]
+        for child in set(multiprocessing.active_children()) - others if waiting else ():
+            child.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def row_of(run: BenchmarkRun) -> Row:
+    """The row of a run: of a process that does it, or else done here and now."""
+    return _STARTED[run.name].result() if run.name in _STARTED else measure(run)
+
+
+def _measure(run: BenchmarkRun) -> Row:
+    """As `measure`, with errors that can travel: those with facts of their own would not arrive."""
+    try:
+        return measure(run)
+    except InvariantError:
+        raise
+    except PPSynError as error:
+        raise ConfigError(str(error)) from None

@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 from support.benchmark_tables import toy_settings, write_toys
 
-from ppsyn.benchmark.report import missing_runs
+from ppsyn.benchmark.runs import missing_runs
 from ppsyn.errors import InvariantError, ModelTooLargeError
 from ppsyn.schemas.benchmark import BenchmarkRun
 from ppsyn.schemas.locations import Place

@@ -1,13 +1,14 @@
 import json
 from pathlib import Path
 
+import grimp
 import pytest
 from support.benchmark_tables import QUICK, toy_settings, write_toys
 
+import ppsyn
 from ppsyn.benchmark.contenders import NAMES, contender
-from ppsyn.benchmark.report import missing_runs, report
 from ppsyn.benchmark.results import write_row
-from ppsyn.benchmark.runs import code_digest, measure
+from ppsyn.benchmark.runs import code_digest, finished_rows, measure, measuring_sources, missing_runs
 from ppsyn.benchmark.tables import open_table, random_workload, write_table
 from ppsyn.errors import ConfigError
 from ppsyn.schemas.benchmark import METRICS, BenchmarkRun
@@ -84,13 +85,28 @@ def test_runs_that_are_done_are_not_missing_until_the_table_changes(data_dir: Pa
     assert len(missing_runs(settings)) == 2
 
 
-def test_the_report_tells_what_is_done_so_far(data_dir: Path, tmp_path: Path) -> None:
+def test_a_run_is_missing_until_its_row_is_written(data_dir: Path, tmp_path: Path) -> None:
     settings = toy_settings(data_dir, tmp_path)
-    assert report(settings) == []
-    run = missing_runs(settings)[0]
-    write_row(tmp_path, run, measure(run))
-    assert {cell.runs for cell in report(settings)} == {1}
-    assert (tmp_path / "plots" / "toy-workload_error.svg").is_file()
+    assert finished_rows(settings) == []
+    run, *others = missing_runs(settings)
+    row = measure(run)
+    write_row(tmp_path, run, row)
+    assert finished_rows(settings) == [row]
+    assert missing_runs(settings) == others
+
+
+def test_every_module_that_measures_a_run_is_part_of_its_digest() -> None:
+    graph = grimp.build_graph("ppsyn", cache_dir=None)
+    needed = {"ppsyn.benchmark.runs", *graph.find_upstream_modules("ppsyn.benchmark.runs")}
+    measuring = {name for name in needed if name.split(".")[1] in ("benchmark", "evaluation")}
+    hashed = {_module(path) for path in measuring_sources()}
+    assert "ppsyn.evaluation.queries" in measuring
+    assert measuring <= hashed
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(Path(ppsyn.__path__[0]).resolve().parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def test_every_mechanism_can_be_had_by_its_name(data_dir: Path) -> None:
