@@ -13,7 +13,7 @@ from ppsyn.benchmark.results import merge
 from ppsyn.benchmark.runs import missing_runs, start_runs
 from ppsyn.errors import PPSynError
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.benchmark import measure
 
@@ -66,8 +66,8 @@ def _failure(outcome: object) -> PPSynError | None:
 
 
 def _ref(run: BenchmarkRun, out: Path) -> RunRef:
-    place = Place(url=str(out.resolve()))
-    return RunRef(run=run.name, dataset=run.dataset, root=place, private=place, releases=place)
+    location = Location(url=str(out.resolve()))
+    return RunRef(run=run.name, dataset=run.dataset, root=location, private=location, releases=location)
 
 
 def _describe(run: BenchmarkRun) -> str:

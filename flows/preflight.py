@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ppsyn.errors import ConfigError, SchemaError
 from ppsyn.schemas.files import SchemaFileError, rule_of
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig, StoresConfig, load_release
 from ppsyn.schemas.table import TableSchema
 
@@ -31,7 +31,7 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
 
 
 def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
-    """The places that a release file names.
+    """The locations that a release file names.
 
     Raises:
         SchemaError: With one sentence per fault.
@@ -56,17 +56,17 @@ def read_schema(file: str) -> TableSchema:
     raise SchemaError(problem)
 
 
-def place_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Place:
-    """A place that the command line names: what its address does not say itself, options say for all of a command.
+def location_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Location:
+    """A location that the command line names: what its address does not say itself, options say for all of a command.
 
     Raises:
-        ConfigError: If there can be no such place.
+        ConfigError: If there can be no such location.
     """
     try:
-        place = Place.model_validate(url)
-        options = {"endpoint": endpoint if place.is_s3 else None, "region": region, "credentials": credentials}
-        said = place.model_dump(include=place.model_fields_set)
-        return Place.model_validate({**options, **said})
+        location = Location.model_validate(url)
+        options = {"endpoint": endpoint if location.is_s3 else None, "region": region, "credentials": credentials}
+        said = location.model_dump(include=location.model_fields_set)
+        return Location.model_validate({**options, **said})
     except ValidationError as error:
         problem = " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
     raise ConfigError(problem)

@@ -31,7 +31,7 @@ def choose(flow_run: FlowRun, config: ReleaseConfig, table: TableSchema, resume:
     """
     root = open_store(config.stores.root)
     if resume is not None and not is_known(ref_of(config, resume)):
-        raise RunError(f"There is no run {resume} in {root.place.url}.")
+        raise RunError(f"There is no run {resume} in {root.location.url}.")
     run = resume or _begun(flow_run, config.dataset, root)
     if run is None and not is_new:
         run = _left_behind(config, table, root)

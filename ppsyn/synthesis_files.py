@@ -15,7 +15,7 @@ from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
 from ppsyn.schemas.files import read_whole
 from ppsyn.schemas.limits import ARRAYS_BYTES, DOCUMENT_BYTES
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import open_store
@@ -78,7 +78,7 @@ def load(folder: Path | str) -> Synthesis:
     """
     path = Path(folder)
     if (path / MANIFEST).is_file():
-        return open_release(open_store(Place(url=str(path.resolve()))))
+        return open_release(open_store(Location(url=str(path.resolve()))))
     try:
         document = _Document.model_validate_json(read_whole(path / _JSON, DOCUMENT_BYTES))
         return _restore(document, read_whole(path / _MODEL, ARRAYS_BYTES))

@@ -15,7 +15,7 @@ _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?")
 _TOLD = {"endpoint", "region", "credentials"}
 
 
-class Place(FrozenModel):
+class Location(FrozenModel):
     """A folder of a store. It never holds a secret.
 
     It may be given as its address alone, where a bucket's may end in
@@ -72,10 +72,10 @@ class Place(FrozenModel):
         """Whether it is a path of this machine."""
         return not (self.is_s3 or self.is_memory)
 
-    def under(self, name: str) -> Self:
-        """A place inside this one."""
+    def child(self, name: str) -> Self:
+        """A location inside this one."""
         return self.model_copy(update={"url": f"{self.url.rstrip('/')}/{name}"})
 
-    def seen_from(self, folder: Path) -> Self:
-        """The same place, with a relative path taken from `folder`."""
+    def resolved_against(self, folder: Path) -> Self:
+        """The same location, with a relative path taken from `folder`."""
         return self.model_copy(update={"url": str((folder / self.url).resolve())}) if self.is_local else self

@@ -14,7 +14,7 @@ from ppsyn.schemas.columns.values import Text
 from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
 from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.texts import check_path
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
@@ -32,7 +32,7 @@ _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 class _FileSource(FrozenModel):
     """Files of one format: one file, or a folder with all the files of that format below it."""
 
-    path: Place
+    path: Location
     """A file or a folder, local or s3://."""
     batch_rows: BatchRows = 131_072
     """Rows read at a time."""
@@ -124,7 +124,7 @@ class SqlSource(FrozenModel):
         """The names that the environment must hold."""
         return tuple(_VARIABLE.findall(self.url))
 
-    def seen_from(self, folder: Path) -> Self:
+    def resolved_against(self, folder: Path) -> Self:
         """The same source, with a relative path of a SQLite file taken from `folder`."""
         path = self.url.removeprefix("sqlite:///")
         return self if path == self.url else self.model_copy(update={"url": f"sqlite:///{(folder / path).resolve()}"})
@@ -136,11 +136,11 @@ Source = Annotated[CsvSource | ParquetSource | SqlSource, Field(discriminator="k
 class StoresConfig(FrozenModel):
     """Where a release keeps what it needs and what it makes."""
 
-    root: Place
+    root: Location
     """Accounts and runs, and all the rest unless told otherwise."""
-    private: Place | None = None
+    private: Location | None = None
     """Encoded fragments of the private table, removed when the run ends; with credentials of its own, best."""
-    releases: Place | None = None
+    releases: Location | None = None
     """What is published."""
 
 
@@ -190,17 +190,17 @@ class ReleaseConfig(FrozenModel):
         """The algorithm with its workload."""
         return AlgorithmConfig(**self.algorithm.model_dump(), workload=self.workload)
 
-    def seen_from(self, folder: Path) -> Self:
+    def resolved_against(self, folder: Path) -> Self:
         """The same release, with relative paths taken from `folder`."""
         source, stores = self.source, self.stores
         moved = (
-            source.seen_from(folder)
+            source.resolved_against(folder)
             if isinstance(source, SqlSource)
-            else source.model_copy(update={"path": source.path.seen_from(folder)})
+            else source.model_copy(update={"path": source.path.resolved_against(folder)})
         )
-        places = {name: place.seen_from(folder) for name, place in stores if place is not None}
+        locations = {name: location.resolved_against(folder) for name, location in stores if location is not None}
         table = str((folder / self.table).resolve())
-        return self.model_copy(update={"source": moved, "table": table, "stores": stores.model_copy(update=places)})
+        return self.model_copy(update={"source": moved, "table": table, "stores": stores.model_copy(update=locations)})
 
 
 def load_release(path: Path | str, settings: Sequence[str] = ()) -> ReleaseConfig:
@@ -218,7 +218,7 @@ def load_release(path: Path | str, settings: Sequence[str] = ()) -> ReleaseConfi
     for setting in settings:
         _apply(cast("dict[str, object]", document), setting, path)
     try:
-        return ReleaseConfig.model_validate(document).seen_from(path.resolve().parent)
+        return ReleaseConfig.model_validate(document).resolved_against(path.resolve().parent)
     except ValidationError as error:
         problems = [
             f"{_field(fault['loc'])}: {rule_of(fault, is_secret=fault['loc'][:1] in _ADDRESSES)}"

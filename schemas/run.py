@@ -5,7 +5,7 @@ from typing import Literal
 
 from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import GenerationConfig, Name, Source
 from ppsyn.schemas.table import TableSchema
 
@@ -47,14 +47,14 @@ class RunRecord(FrozenModel):
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
-class RunPlaces(FrozenModel):
+class RunLocations(FrozenModel):
     """Where a run keeps its copy of the table and what it makes: addresses and names of keys, never a secret.
 
     None is where the run itself is kept, wherever that is moved to.
     """
 
-    private: Place | None
-    releases: Place | None
+    private: Location | None
+    releases: Location | None
 
 
 class RunRef(FrozenModel):
@@ -62,7 +62,7 @@ class RunRef(FrozenModel):
 
     run: str
     dataset: str
-    root: Place
-    private: Place
-    releases: Place
+    root: Location
+    private: Location
+    releases: Location
     runtime: RuntimeConfig = RuntimeConfig()

@@ -11,7 +11,7 @@ import pytest
 from support.server_pool import Pool, open_pool
 from support.servers import BUCKET, OWNED, PostgreSQL, PrefectServer, SeaweedFS, new_database
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
 """Programs that tests start find `support` too."""
@@ -65,25 +65,25 @@ def prefect(pytestconfig: pytest.Config) -> PrefectServer:
 
 
 @pytest.fixture
-def s3(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> Place:
+def s3(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> Location:
     """A folder of a bucket that no other test uses; the environment holds its keys."""
     monkeypatch.setenv(f"{CREDENTIALS}_ACCESS_KEY_ID", seaweedfs_server.access_key)
     monkeypatch.setenv(f"{CREDENTIALS}_SECRET_ACCESS_KEY", seaweedfs_server.secret_key)
     url = f"s3://{BUCKET}/{secrets.token_hex(8)}"
-    return Place(url=url, endpoint=seaweedfs_server.endpoint, credentials=CREDENTIALS)
+    return Location(url=url, endpoint=seaweedfs_server.endpoint, credentials=CREDENTIALS)
 
 
 @pytest.fixture
-def three(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> dict[str, Place]:
+def three(seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> dict[str, Location]:
     """Folders of three buckets as a release file names them, each with keys of its own, which open no other."""
-    folder, places = secrets.token_hex(8), dict[str, Place]()
+    folder, locations = secrets.token_hex(8), dict[str, Location]()
     for name, bucket in zip(("root", "private", "releases"), OWNED, strict=True):
         access, secret = seaweedfs_server.owners[bucket]
         monkeypatch.setenv(f"{name.upper()}_ACCESS_KEY_ID", access)
         monkeypatch.setenv(f"{name.upper()}_SECRET_ACCESS_KEY", secret)
         url = f"s3://{bucket}/{folder}"
-        places[name] = Place(url=url, endpoint=seaweedfs_server.endpoint, credentials=name.upper())
-    return places
+        locations[name] = Location(url=url, endpoint=seaweedfs_server.endpoint, credentials=name.upper())
+    return locations
 
 
 @pytest.fixture

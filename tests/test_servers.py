@@ -31,7 +31,7 @@ from support.servers import (
     seaweedfs,
 )
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import open_store
 
 SERVERS = ("seaweedfs_server", "postgresql_server", "prefect")
@@ -134,7 +134,7 @@ def test_the_user_of_the_object_store_makes_no_buckets(seaweedfs_server: Seaweed
         obstore.put(bucket(seaweedfs_server, seaweedfs_server.secret_key, "no-such-bucket"), "object", b"1")
 
 
-def test_every_test_gets_a_folder_of_its_own_in_the_bucket(s3: Place) -> None:
+def test_every_test_gets_a_folder_of_its_own_in_the_bucket(s3: Location) -> None:
     store = open_store(s3)
     assert store.keys() == []
     assert store.create("object", b"1")

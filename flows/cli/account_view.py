@@ -109,7 +109,7 @@ def statement(store: Store, dataset: str) -> Statement:
     book = account.find() if is_there else None
     if book is None:
         known = ", ".join(datasets(store)) or "none"
-        raise AccountError(f"There is no account of {dataset!r} in {store.place.url}. Accounts there: {known}.")
+        raise AccountError(f"There is no account of {dataset!r} in {store.location.url}. Accounts there: {known}.")
     return Statement(dataset, book, tuple(account.parts()))
 
 

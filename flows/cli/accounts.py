@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ppsyn.flows.cli.locations import open_place, places_in, release_file, store_options
+from ppsyn.flows.cli.locations import locations_in, open_store_at, release_file, store_options
 from ppsyn.flows.cli.output import JSON_OPTION, confirm, print_json, told
 
 if TYPE_CHECKING:
-    from ppsyn.schemas.locations import Place
+    from ppsyn.schemas.locations import Location
     from ppsyn.storage import Store
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @store_options
 @JSON_OPTION
 @told
-def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> None:
+def budget(dataset: str, set_cap: float | None, as_json: bool, **location: Any) -> None:
     """Show the account of DATASET: its cap, what is spent, what is left, and each run's part.
 
     \b
@@ -31,7 +31,7 @@ def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> 
     from ppsyn.flows.cli.account_view import set_cap as change
     from ppsyn.flows.cli.account_view import statement
 
-    store = open_place(**place)
+    store = open_store_at(**location)
     if set_cap is not None:
         change(store, dataset, set_cap)
     found = statement(store, dataset)
@@ -48,11 +48,11 @@ def budget(dataset: str, set_cap: float | None, as_json: bool, **place: Any) -> 
 @click.option("--private", help="Where the run's encoded table is, if neither FILE nor the run itself tells.")
 @store_options
 @told
-def abandon(run: str, file: str | None, yes: bool, private: str | None, **place: Any) -> None:
+def abandon(run: str, file: str | None, yes: bool, private: str | None, **location: Any) -> None:
     """Give up RUN: free the budget that it holds and has not spent, and remove its copy of the table.
 
     What it has spent stays spent. An abandoned run cannot be resumed. FILE is the release file, which names the
-    places of the run, each with its keys; without it, they are where the run wrote them down in the store. What
+    locations of the run, each with its keys; without it, they are where the run wrote them down in the store. What
     could not be removed is told, with exit code 6: the same command again removes it.
 
     \b
@@ -64,21 +64,23 @@ def abandon(run: str, file: str | None, yes: bool, private: str | None, **place:
     from ppsyn.flows.cli.cleanup_view import still_there, told
     from ppsyn.runs.cleanup import give_up
 
-    root, places = _places(file, private, place)
+    root, locations = _locations(file, private, location)
     if not yes:
         confirm(f"Abandon run {run} for good?")
-    found = give_up(root, places, run)
+    found = give_up(root, locations, run)
     click.echo(told(run, found))
     if found.stuck:
         raise still_there(found.stuck, ["ppsyn", *sys.argv[1:]])
 
 
-def _places(file: str | None, private: str | None, place: dict[str, Any]) -> "tuple[Store, list[Place] | None]":
-    """The store with the account, and the places of a run as far as the command line tells them."""
+def _locations(
+    file: str | None, private: str | None, location: dict[str, Any]
+) -> "tuple[Store, list[Location] | None]":
+    """The store with the account, and the locations of a run as far as the command line tells them."""
     if file is not None:
-        return places_in(file)
-    kept = None if private is None else [open_place(**{**place, "store": private}).place]
-    return open_place(**place), kept
+        return locations_in(file)
+    kept = None if private is None else [open_store_at(**{**location, "store": private}).location]
+    return open_store_at(**location), kept
 
 
 @click.command()
@@ -103,7 +105,7 @@ def clean(file: str, settings: tuple[str, ...], yes: bool, as_json: bool) -> Non
     from ppsyn.flows.cli.cleanup_view import still_there
     from ppsyn.runs.cleanup import orphans
 
-    lefts, unseen = orphans(*places_in(file, settings))
+    lefts, unseen = orphans(*locations_in(file, settings))
     for left in lefts:
         click.echo(f"{left.why:<24} {left.url}", err=as_json)
     if lefts and not yes:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from ppsyn.schemas.texts import check_path
 
 if TYPE_CHECKING:
-    from ppsyn.schemas.locations import Place
+    from ppsyn.schemas.locations import Location
     from ppsyn.storage import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,12 +54,12 @@ def store_options(function: F) -> F:
 
 
 def release_file(function: F) -> F:
-    """The release file, which names all places of a release, each with its keys."""
+    """The release file, which names all locations of a release, each with its keys."""
     return click.argument("file", required=False, type=click.Path(dir_okay=False))(function)
 
 
-def places_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, list[Place]]":
-    """The places that a release file names: the store with the accounts; and all, each once.
+def locations_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, list[Location]]":
+    """The locations that a release file names: the store with the accounts; and all, each once.
 
     Raises:
         PPSynError: If the file will not do, or the store cannot be used.
@@ -68,36 +68,38 @@ def places_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, list[P
     from ppsyn.storage import open_store
 
     stores = read_stores(file, settings)
-    places = {place.url: place for place in (stores.root, stores.private, stores.releases) if place is not None}
-    return open_store(stores.root), list(places.values())
+    locations = {
+        location.url: location for location in (stores.root, stores.private, stores.releases) if location is not None
+    }
+    return open_store(stores.root), list(locations.values())
 
 
-def open_release_at(address: str, **place: Any) -> "Store":
+def open_release_at(address: str, **location: Any) -> "Store":
     """A published release; `.../DATASET/latest` is the one that was published last.
 
     Raises:
-        ConfigError: If there is no such place or no latest release.
+        ConfigError: If there is no such location or no latest release.
     """
     from ppsyn.releases.reader import latest_in
 
     above, _, last = address.partition("?")[0].rstrip("/").rpartition("/")
     if last != "latest":
-        return open_place(address, **place)
+        return open_store_at(address, **location)
     rest = address.partition("?")[2]
-    return latest_in(open_place(f"{above or '.'}?{rest}" if rest else above or ".", **place))
+    return latest_in(open_store_at(f"{above or '.'}?{rest}" if rest else above or ".", **location))
 
 
-def open_place(store: str, endpoint: str | None, region: str, credentials: str) -> "Store":
-    """The store at a place that the command line names.
+def open_store_at(store: str, endpoint: str | None, region: str, credentials: str) -> "Store":
+    """The store at a location that the command line names.
 
     Raises:
-        ConfigError: If there is no such place.
+        ConfigError: If there is no such location.
     """
     from ppsyn.errors import ConfigError
-    from ppsyn.flows.preflight import place_at
+    from ppsyn.flows.preflight import location_at
     from ppsyn.storage import open_store
 
-    place = place_at(store, endpoint=endpoint, region=region, credentials=credentials)
-    if place.is_local and not Path(store).is_dir():
+    location = location_at(store, endpoint=endpoint, region=region, credentials=credentials)
+    if location.is_local and not Path(store).is_dir():
         raise ConfigError(f"There is no folder {store}.")
-    return open_store(place)
+    return open_store(location)

@@ -64,7 +64,7 @@ def write(folder: Store, original: Original, out: Path, named: Sequence[Sequence
         both = Both(Blocks(domain, private), Blocks(domain, lambda: published_codes(folder, manifest)))
         columns = {column.name: column for column in table.columns}
         found = compare(both, columns, manifest.method.workload, [tuple(names) for names in named], targets)
-        return render(manifest, open_release(folder), found, seen_from_here(folder.place.url))
+        return render(manifest, open_release(folder), found, seen_from_here(folder.location.url))
 
     _write(out, page(original.ref))
 

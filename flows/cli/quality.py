@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ppsyn.flows.cli.locations import F, FilePath, open_place, open_release_at, store_options
+from ppsyn.flows.cli.locations import F, FilePath, open_release_at, open_store_at, store_options
 from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
 
 if TYPE_CHECKING:
@@ -24,14 +24,16 @@ def _original_options(function: F) -> F:
     return function
 
 
-def _opened(release: str, file: str | None, private: str | None, store: str, **place: Any) -> "tuple[Store, Original]":
+def _opened(
+    release: str, file: str | None, private: str | None, store: str, **location: Any
+) -> "tuple[Store, Original]":
     """The release, and the table that it was made from."""
     from ppsyn.flows.cli.release_sources import original_of
     from ppsyn.releases.reader import read_sealed
 
-    folder = open_release_at(release, **place)
-    kept = None if file is not None else open_place(store, **place)
-    hidden = None if file is not None or private is None else open_place(private, **place)
+    folder = open_release_at(release, **location)
+    kept = None if file is not None else open_store_at(store, **location)
+    hidden = None if file is not None or private is None else open_store_at(private, **location)
     return folder, original_of(read_sealed(folder)[0], file, kept, hidden)
 
 
@@ -50,7 +52,7 @@ def _named(marginals: tuple[str, ...]) -> list[list[str]]:
 @JSON_OPTION
 @told
 def quality(
-    rho: float | None, epsilon: float | None, marginals: tuple[str, ...], as_json: bool, release: str, **place: Any
+    rho: float | None, epsilon: float | None, marginals: tuple[str, ...], as_json: bool, release: str, **location: Any
 ) -> None:
     """Publish noisy figures of how good RELEASE is, paid for by its dataset's account.
 
@@ -70,7 +72,7 @@ def quality(
     from ppsyn.flows.cli.quality_view import check_release, earlier, measure
     from ppsyn.quality.run import publish
 
-    folder, original = _opened(release, **place)
+    folder, original = _opened(release, **location)
     check_release(folder, original)
     for sentence in earlier(folder, original):
         click.echo(sentence, err=True)
@@ -98,7 +100,9 @@ def quality(
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="An attribute to classify; may be repeated.")
 @_original_options
 @told
-def private_report(out: str, marginals: tuple[str, ...], targets: tuple[str, ...], release: str, **place: Any) -> None:
+def private_report(
+    out: str, marginals: tuple[str, ...], targets: tuple[str, ...], release: str, **location: Any
+) -> None:
     """Write a page that shows RELEASE beside its private table, for the owner of the data alone.
 
     The page is private: it holds exact numbers, and nothing is charged for it. It is not written into a
@@ -117,6 +121,6 @@ def private_report(out: str, marginals: tuple[str, ...], targets: tuple[str, ...
     from ppsyn.flows.cli.owner_report import check_out, write
 
     check_out(Path(out))
-    folder, original = _opened(release, **place)
+    folder, original = _opened(release, **location)
     write(folder, original, Path(out), _named(marginals), targets)
     click.echo(f"private   {out}: not to be published; figures that may be: ppsyn quality {release} --rho R")

@@ -87,7 +87,7 @@ def check_release(release: Store, original: Original) -> None:
     account = StoredAccount(open_store(original.ref.root), original.ref.dataset)
     problems = [f"{found.subject}: {found.problem}" for found in audit(release, account) if found.problem is not None]
     if problems:
-        raise AuditError(release.place.url, problems)
+        raise AuditError(release.location.url, problems)
 
 
 def measure(

@@ -51,13 +51,13 @@ def original_of(manifest: Manifest, file: str | None, store: Store | None, priva
         raise ConfigError("Expected a release file, or the store of the release's run.")
     record = read_record(store, manifest.run)
     if record.digest() != manifest.inputs:
-        raise ConfigError(f"The run {manifest.run} in {store.place.url} is not the one that made this release.")
-    place = store.place
+        raise ConfigError(f"The run {manifest.run} in {store.location.url} is not the one that made this release.")
+    location = store.location
     ref = RunRef(
         run=manifest.run,
         dataset=manifest.dataset,
-        root=place,
-        private=private.place if private else place,
-        releases=place,
+        root=location,
+        private=private.location if private else location,
+        releases=location,
     )
     return Original(record.source, ref)

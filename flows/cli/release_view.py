@@ -15,7 +15,7 @@ from ppsyn.mechanisms.state import State
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.progress import last_round
 from ppsyn.releases.reader import read_manifest, released
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
@@ -92,7 +92,7 @@ class Summary:
     """A finished release."""
 
     url: str
-    place: Place
+    location: Location
     manifest: Manifest
     account_left: float
     account_cap: float
@@ -125,15 +125,15 @@ class Summary:
                 f"report    {folder}/report.html",
                 f"spent     {cost}, protecting {guarantee.unit}",
                 f"account   {manifest.dataset}: rho {self.account_left:.6g} left of {self.account_cap:.6g}",
-                f"audit     {audit_command(folder, self.place)}",
+                f"audit     {audit_command(folder, self.location)}",
             )
         )
 
 
-def audit_command(release: str, place: Place) -> str:
+def audit_command(release: str, location: Location) -> str:
     """The command that audits a release, with how its bucket is reached, if it is in one."""
-    usual = Place(url=place.url)
-    told = [(name, getattr(place, name)) for name in ("endpoint", "region", "credentials")]
+    usual = Location(url=location.url)
+    told = [(name, getattr(location, name)) for name in ("endpoint", "region", "credentials")]
     options = (part for name, value in told if value != getattr(usual, name) for part in (f"--{name}", value))
     return shlex.join(["ppsyn", "audit", release, *options])
 

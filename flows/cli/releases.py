@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ppsyn.flows.cli.exit_codes import Exit
-from ppsyn.flows.cli.locations import FilePath, bucket_options, open_place, open_release_at
+from ppsyn.flows.cli.locations import FilePath, bucket_options, open_release_at, open_store_at
 from ppsyn.flows.cli.output import JSON_OPTION, coloured, print_json, told
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS, WORKERS
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @bucket_options
 @JSON_OPTION
 @told
-def audit(release: str, account: str | None, as_json: bool, **place: Any) -> None:
+def audit(release: str, account: str | None, as_json: bool, **location: Any) -> None:
     """Check RELEASE, a published folder, without the private table.
 
     Verifies the digests of all files, the chain of account entries, the arithmetic of the budget (and
@@ -46,10 +46,10 @@ def audit(release: str, account: str | None, as_json: bool, **place: Any) -> Non
     from ppsyn.releases.audit import audit as check
     from ppsyn.releases.reader import read_manifest
 
-    folder = open_release_at(release, **place)
+    folder = open_release_at(release, **location)
     book = None
     if account is not None:
-        kept = open_place(account, **place)
+        kept = open_store_at(account, **location)
         with suppress(ConfigError):  # the audit tells what is wrong with the manifest
             book = StoredAccount(kept, read_manifest(folder)[0].dataset)
     findings: list[Finding] = []
@@ -108,7 +108,7 @@ def regenerate(
     scheduler: str | None,
     quiet: bool,
     as_json: bool,
-    **place: Any,
+    **location: Any,
 ) -> None:
     """Make rows from the model of RELEASE, at no cost in privacy.
 
@@ -126,7 +126,7 @@ def regenerate(
     runtime = _runtime_of(workers, scheduler)
     if not runtime.is_spread:
         check_name(Path(out))
-    recipe = recipe_of(open_release_at(release, **place), rows, seed)
+    recipe = recipe_of(open_release_at(release, **location), rows, seed)
     if runtime.is_spread:
         written = write_parts(recipe, Path(out), row_group, runtime, is_quiet=quiet)
     else:

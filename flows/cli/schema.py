@@ -40,7 +40,7 @@ def schema() -> None:
 @click.option("--public", "sample", metavar="SAMPLE", help="A table whose values are public, to fill the draft from.")
 @_table_options
 @told
-def draft(table: str, out: str | None, force: bool, sample: str | None, **place: Any) -> None:
+def draft(table: str, out: str | None, force: bool, sample: str | None, **location: Any) -> None:
     """Draft a schema of TABLE from the names and types of its columns. No row of it is read.
 
     Of a query they are those that its database declares, with the values of enumerated types.
@@ -57,8 +57,8 @@ def draft(table: str, out: str | None, force: bool, sample: str | None, **place:
     from ppsyn.flows.cli.tables import files_at, table_at
     from ppsyn.schema_draft import draft_schema
 
-    public = None if sample is None else files_at(sample, **place)
-    text = draft_schema(table_at(table, **place).source, public)
+    public = None if sample is None else files_at(sample, **location)
+    text = draft_schema(table_at(table, **location).source, public)
     if out is None:
         click.echo(text, nl=False)
         return
@@ -88,7 +88,7 @@ def _write(path: Path, text: str, *, is_forced: bool) -> None:
 @click.option("--anywhere", is_flag=True, help="Print even where standard output is no terminal.")
 @_table_options
 @told
-def check(table: str, schema_file: str, anywhere: bool, **place: Any) -> None:
+def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None:
     """Tell what SCHEMA would make of the values of TABLE: kept, clipped, to other, to null, refused.
 
     Reads every row. The numbers are exact and private: they are printed to the terminal, and written
@@ -112,7 +112,7 @@ def check(table: str, schema_file: str, anywhere: bool, **place: Any) -> None:
             "Expected standard output to be a terminal: the numbers are private, and a file or a log would keep them. "
             "Give --anywhere to print them all the same."
         )
-    asked = table_at(table, **place)
+    asked = table_at(table, **location)
     fates = count_fates(asked.source, read_schema(schema_file), asked.person)
     show(fates, Console())
     if fates.is_refused:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ppsyn.data.sources.files import find_fragments
 from ppsyn.errors import ConfigError, SchemaError, SourceError
-from ppsyn.flows.preflight import place_at
+from ppsyn.flows.preflight import location_at
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, load_release
@@ -27,7 +27,7 @@ def table_at(address: str, delimiter: str, **way: Any) -> Table:
 
     Raises:
         SchemaError: If the release file is at fault.
-        ConfigError: If there can be no such place.
+        ConfigError: If there can be no such location.
         SourceError: If nothing of a known kind is there.
     """
     if PurePosixPath(address).suffix.lower() not in _RELEASE_FILES:
@@ -45,12 +45,12 @@ def files_at(address: str, delimiter: str, **way: Any) -> CsvSource | ParquetSou
     """The files at an address: by the ending of its name, or by what is in the folder.
 
     Raises:
-        ConfigError: If there can be no such place.
+        ConfigError: If there can be no such location.
         SourceError: If no such files are there, or files of both kinds.
     """
     if len(delimiter) != 1:
         raise ConfigError("Expected the delimiter to be one character.")
-    path = place_at(address, **way).seen_from(Path.cwd())
+    path = location_at(address, **way).resolved_against(Path.cwd())
     csv, parquet = CsvSource(kind="csv", path=path, delimiter=delimiter), ParquetSource(kind="parquet", path=path)
     kinds = {".csv": csv, ".parquet": parquet}
     named = kinds.get(PurePosixPath(address).suffix.lower())

@@ -50,7 +50,7 @@ class StoredAccount:
         """
         book = self.find()
         if book is None:
-            raise AccountError(f"There is no account of {self.dataset!r} in {self._store.place.url}.")
+            raise AccountError(f"There is no account of {self.dataset!r} in {self._store.location.url}.")
         return book
 
     def find(self) -> Book | None:

@@ -23,7 +23,7 @@ from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.releases.layout import QUALITY
 from ppsyn.releases.writer import guarantee_of, part_of
 from ppsyn.runs.account_check import check_known
-from ppsyn.runs.record import note_places, private_folder, quality_key, try_places, unit_of
+from ppsyn.runs.record import private_folder, quality_key, record_locations, try_locations, unit_of
 from ppsyn.schemas.quality import Quality, QualityRecord
 from ppsyn.schemas.release import Source
 from ppsyn.schemas.run import RunRef
@@ -55,8 +55,8 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
     part = account.book.parts.get(record.release)
     if part is None or part.manifest != record.manifest:
         raise ConfigError(
-            f"The account of {ref.dataset!r} in {root.place.url} does not know the release in {release.place.url}. "
-            "Name the store that it was paid from."
+            f"The account of {ref.dataset!r} in {root.location.url} does not know the release in "
+            f"{release.location.url}. Name the store that it was paid from."
         )
     if record.rho > account.book.left:
         raise CapExceededError(ref.dataset, record.rho, account.book.left, account.book.cap)
@@ -89,8 +89,8 @@ def measure(
     try:
         if not prove(root, quality_key(ref.run), record.to_bytes()):
             raise InvariantError("A run has the name of another.")
-        note_places(root, ref)
-        try_places(ref)
+        record_locations(root, ref)
+        try_locations(ref)
     except StoreError:
         with suppress(StoreError):  # what went wrong before says more
             root.delete(f"runs/{ref.run}")

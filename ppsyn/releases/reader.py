@@ -31,7 +31,7 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
         data = store.get(MANIFEST, DOCUMENT_BYTES)
         return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
     except MissingError:
-        problem = f"There is no release in {store.place.url}: it has no {MANIFEST}."
+        problem = f"There is no release in {store.location.url}: it has no {MANIFEST}."
     except ValueError:
         problem = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
     raise ConfigError(problem)
@@ -63,7 +63,7 @@ def latest_in(store: Store) -> Store:
         run = None
     if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9-]+", run):
         raise ConfigError(f"Expected {store.url(LATEST)} to name a run.")
-    return open_store(store.place.under(run))
+    return open_store(store.location.child(run))
 
 
 def read_validation(store: Store) -> Validation:
@@ -73,7 +73,7 @@ def read_validation(store: Store) -> Validation:
 
 def released(ref: RunRef) -> Store:
     """Where a run's release is published."""
-    return open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+    return open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
 
 
 def open_release(store: Store) -> Synthesis:
@@ -120,7 +120,7 @@ def _read(store: Store, name: str) -> bytes:
     try:
         return store.get(name)
     except MissingError:
-        problem = f"The release in {store.place.url} has lost {name}."
+        problem = f"The release in {store.location.url} has lost {name}."
     raise ConfigError(problem)
 
 

@@ -122,7 +122,7 @@ def _write_records(run: Run) -> None:
         code=record.code,
         files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES if name != REPORT},
     )
-    run.releases.put(f"{folder}/{REPORT}", make_report(open_store(run.releases.place.under(folder)), manifest))
+    run.releases.put(f"{folder}/{REPORT}", make_report(open_store(run.releases.location.child(folder)), manifest))
     digests = {**manifest.files, REPORT: file_digest(run.releases, f"{folder}/{REPORT}")}
     manifest = manifest.model_copy(update={"files": digests})
     data = run.settle_manifest(manifest.to_bytes())
@@ -165,7 +165,7 @@ def publish(run: Run) -> str:
 def _check_staged(run: Run) -> None:
     from ppsyn.releases.audit import audit_own  # noqa: PLC0415  # which knows what is written here
 
-    for finding in audit_own(open_store(run.releases.place.under(_staging(run))), run):
+    for finding in audit_own(open_store(run.releases.location.child(_staging(run))), run):
         if finding.problem is not None:
             raise RunError(
                 f"The release of run {run.ref.run} would not pass an audit and is not published. {finding.subject}: "

@@ -43,10 +43,10 @@ def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
     if lacking:
         named = ", ".join(lacking[:_MOST_NAMED]) + (" and others" if len(lacking) > _MOST_NAMED else "")
         raise AccountError(
-            f"The account of {dataset!r} in {root.place.url} does not know {len(lacking)} of the runs beside it, which "
-            f"have spent budget: {named}. It was removed or set back, and would spend that again. Nothing was spent "
-            f"now. Restore accounts/{dataset} as it was last. If it is lost for good, begin in an empty store, with a "
-            "cap that leaves out what these runs have spent."
+            f"The account of {dataset!r} in {root.location.url} does not know {len(lacking)} of the runs beside it, "
+            f"which have spent budget: {named}. It was removed or set back, and would spend that again. Nothing was "
+            f"spent now. Restore accounts/{dataset} as it was last. If it is lost for good, begin in an empty store, "
+            "with a cap that leaves out what these runs have spent."
         )
 
 

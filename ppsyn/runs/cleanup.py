@@ -10,11 +10,11 @@ from ppsyn.privacy.account import StoredAccount, datasets
 from ppsyn.privacy.account_state import Part
 from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.answers import Answers
-from ppsyn.runs.record import places_of, private_folder, run_folder
-from ppsyn.schemas.locations import Place
+from ppsyn.runs.record import locations_of, private_folder, run_folder
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
-_GIVE = "Give the release file, or that place as --private."
+_GIVE = "Give the release file, or that location as --private."
 _UNKNOWN_FOR = timedelta(days=1)
 """What no account knows is left alone for so long: it may be of a run that has just begun."""
 
@@ -24,19 +24,19 @@ class Left:
     """Something that a run has left behind.
 
     Attributes:
-        place: Where it is.
-        folder: What it is, as a folder of that place.
+        location: Where it is.
+        folder: What it is, as a folder of that location.
         why: Why nobody needs it any more.
     """
 
-    place: Place
+    location: Location
     folder: str
     why: str
 
     @property
     def url(self) -> str:
         """Its address."""
-        return self.place.under(self.folder).url
+        return self.location.child(self.folder).url
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +89,35 @@ def account_of(root: Store, run: str) -> StoredAccount | None:
     return None
 
 
-def give_up(root: Store, places: Sequence[Place] | None, run: str) -> GivenUp:
+def give_up(root: Store, locations: Sequence[Location] | None, run: str) -> GivenUp:
     """Close a run that will not be resumed, from its account alone; then remove what it left behind.
 
     May be repeated, until all is removed.
 
     Args:
         root: The store with the account.
-        places: Where the run left something, besides; None if that is where the run wrote down that it keeps things.
+        locations: Where the run left something, besides; None if that is where the run wrote down that it keeps things.
         run: The run.
 
     Raises:
         RunError: If there is no such run.
         AccountError: If it is published.
     """
-    folder, account, noted = run_folder(run), account_of(root, run), places_of(root, run)
-    if places is None and noted is not None:
-        places = [place for place in (noted.private, noted.releases) if place is not None]
+    folder, account, noted = run_folder(run), account_of(root, run), locations_of(root, run)
+    if locations is None and noted is not None:
+        locations = [location for location in (noted.private, noted.releases) if location is not None]
     rests = [
-        Left(place, each, "given up")
-        for place in {place.url: place for place in (root.place, *(places or ()))}.values()
+        Left(location, each, "given up")
+        for location in {location.url: location for location in (root.location, *(locations or ()))}.values()
         for each in (private_folder(run), staging_folder(run))
     ]
     if account is None:
         if not root.keys(folder):
-            raise RunError(f"There is no run {run} in {root.place.url}.")
+            raise RunError(f"There is no run {run} in {root.location.url}.")
         _check_untold(root, run)
-        removed, stuck = remove([*rests, Left(root.place, folder, "it held nothing")])  # or it could still be resumed
+        removed, stuck = remove(
+            [*rests, Left(root.location, folder, "it held nothing")]
+        )  # or it could still be resumed
         return GivenUp(Fraction(0), Fraction(0), False, False, removed, stuck)
     part = account.part(run)
     if part is None:
@@ -127,7 +129,7 @@ def give_up(root: Store, places: Sequence[Place] | None, run: str) -> GivenUp:
         account.close(run, None)
         part = account.book.parts[run]
     removed, stuck = remove(rests)
-    if places is None and was_open and not any(left.folder == private_folder(run) for left in removed):
+    if locations is None and was_open and not any(left.folder == private_folder(run) for left in removed):
         stuck = (*stuck, Stuck(f"its copy of the table: no note in {root.url(folder)} tells where it is", _GIVE))
     return GivenUp(part.total - part.spent, part.spent, True, not was_open, removed, stuck)
 
@@ -137,8 +139,8 @@ def _check_untold(root: Store, run: str) -> None:
     charged = {name for dataset in datasets(root) for name in StoredAccount(root, dataset).charged()}
     if run in charged or Answers(root, run).steps():
         raise AccountError(
-            f"No account in {root.place.url} knows run {run}, which has answers: an account was removed or set back. "
-            "Nothing was changed. Restore it."
+            f"No account in {root.location.url} knows run {run}, which has answers: an account was removed or set "
+            "back. Nothing was changed. Restore it."
         )
 
 
@@ -147,7 +149,7 @@ def remove(rests: Iterable[Left]) -> tuple[tuple[Left, ...], tuple[Stuck, ...]]:
     removed, stuck = list[Left](), list[Stuck]()
     for left in rests:
         try:
-            store = open_store(left.place)
+            store = open_store(left.location)
             if store.holds(left.folder):
                 store.delete(left.folder)
                 removed.append(left)
@@ -156,8 +158,8 @@ def remove(rests: Iterable[Left]) -> tuple[tuple[Left, ...], tuple[Stuck, ...]]:
     return tuple(removed), tuple(stuck)
 
 
-def orphans(root: Store, places: Sequence[Place]) -> tuple[list[Left], list[Stuck]]:
-    """What can be removed from these places; and where nobody can look.
+def orphans(root: Store, locations: Sequence[Location]) -> tuple[list[Left], list[Stuck]]:
+    """What can be removed from these locations; and where nobody can look.
 
     That is what runs that have ended left there, and what nobody knows of and nobody has written to for a day. A run
     that is open, in any account of the root, is left as it is.
@@ -166,11 +168,11 @@ def orphans(root: Store, places: Sequence[Place]) -> tuple[list[Left], list[Stuc
         AccountError: If an account is damaged: its open runs are not known.
     """
     found, stuck = list[_Candidate](), list[Stuck]()
-    for place in places:  # before the accounts: what runs that begin meanwhile hold is not among it
+    for location in locations:  # before the accounts: what runs that begin meanwhile hold is not among it
         try:
-            found += _candidates(open_store(place))
+            found += _candidates(open_store(location))
         except StoreError as error:
-            stuck.append(Stuck(place.url, str(error)))
+            stuck.append(Stuck(location.url, str(error)))
     parts: dict[str, Part] = {}
     for dataset in datasets(root):
         parts |= StoredAccount(root, dataset).book.parts
@@ -181,7 +183,7 @@ def orphans(root: Store, places: Sequence[Place]) -> tuple[list[Left], list[Stuc
 class _Candidate:
     """A folder that is removed when its run ends."""
 
-    place: Place
+    location: Location
     folder: str
     run: str
     is_old: bool
@@ -189,11 +191,11 @@ class _Candidate:
     def left(self, part: Part | None) -> Left | None:
         """What it is, unless it is needed or may be."""
         if part is None:
-            return Left(self.place, self.folder, "of no run that is known") if self.is_old else None
-        return None if part.is_open else Left(self.place, self.folder, "published" if part.manifest else "abandoned")
+            return Left(self.location, self.folder, "of no run that is known") if self.is_old else None
+        return None if part.is_open else Left(self.location, self.folder, "published" if part.manifest else "abandoned")
 
 
 def _candidates(store: Store) -> list[_Candidate]:
     folders = [(run, private_folder(run)) for run in store.folders("runs") if store.holds(private_folder(run))]
     folders += [(run, staging_folder(run)) for run in store.folders("staging")]
-    return [_Candidate(store.place, folder, run, store.is_older(folder, _UNKNOWN_FOR)) for run, folder in folders]
+    return [_Candidate(store.location, folder, run, store.is_older(folder, _UNKNOWN_FOR)) for run, folder in folders]

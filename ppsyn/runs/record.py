@@ -29,7 +29,7 @@ from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.account_check import check_known
 from ppsyn.schemas.config import PersonUnit, PrivacyConfig
 from ppsyn.schemas.release import ReleaseConfig
-from ppsyn.schemas.run import RunPlaces, RunRecord, RunRef
+from ppsyn.schemas.run import RunLocations, RunRecord, RunRef
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store, prove, try_out
 
@@ -89,7 +89,7 @@ def read_record(root: Store, run: str) -> RunRecord:
     try:
         return RunRecord.model_validate_json(root.get(_key(run)))
     except MissingError:
-        failure = RunError(f"There is no run {run} in {root.place.url}.")
+        failure = RunError(f"There is no run {run} in {root.location.url}.")
     except ValueError:
         failure = broken(run, "its record is damaged")
     raise failure
@@ -188,9 +188,9 @@ def _began_as(config: ReleaseConfig, table: TableSchema, run: str) -> bool:
 
 def _account(config: ReleaseConfig) -> StoredAccount | None:
     """The account, unless there is not even a folder that could hold it."""
-    place = config.stores.root
-    is_there = not place.is_local or Path(place.url).is_dir()
-    return StoredAccount(open_store(place), config.dataset) if is_there else None
+    location = config.stores.root
+    is_there = not location.is_local or Path(location.url).is_dir()
+    return StoredAccount(open_store(location), config.dataset) if is_there else None
 
 
 def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
@@ -241,8 +241,8 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
             prove(root, _key(ref.run), root.get(_key(ref.run)))
         else:
             _write_record(root, record)
-        note_places(root, ref)
-        try_places(ref)
+        record_locations(root, ref)
+        try_locations(ref)
     except StoreError:
         if is_new:
             with suppress(StoreError):  # what went wrong before says more
@@ -266,23 +266,23 @@ def _part_of(ref: RunRef) -> Part | None:
     return None if account.find() is None else account.part(ref.run)
 
 
-def note_places(root: Store, ref: RunRef) -> None:
+def record_locations(root: Store, ref: RunRef) -> None:
     """Write down where the run keeps what, so that it can be given up by whoever knows its name alone."""
-    private, releases = (None if place == ref.root else place for place in (ref.private, ref.releases))
-    data = RunPlaces(private=private, releases=releases).model_dump_json(indent=2).encode() + b"\n"
-    root.put(_places_key(ref.run), data)
+    private, releases = (None if location == ref.root else location for location in (ref.private, ref.releases))
+    data = RunLocations(private=private, releases=releases).model_dump_json(indent=2).encode() + b"\n"
+    root.put(_locations_key(ref.run), data)
 
 
-def try_places(ref: RunRef) -> None:
-    """See that the places of a run, beside the one with its account, can be used."""
+def try_locations(ref: RunRef) -> None:
+    """See that the locations of a run, beside the one with its account, can be used."""
     try_out(open_store(ref.private), private_folder(ref.run))
     try_out(open_store(ref.releases), staging_folder(ref.run))
 
 
-def places_of(root: Store, run: str) -> RunPlaces | None:
+def locations_of(root: Store, run: str) -> RunLocations | None:
     """Where a run keeps its copy of the table and what it makes, if that is written down."""
     try:
-        return RunPlaces.model_validate_json(root.get(_places_key(run)))
+        return RunLocations.model_validate_json(root.get(_locations_key(run)))
     except (MissingError, ValueError):
         return None
 
@@ -322,8 +322,8 @@ def snapshot(ref: RunRef) -> None:
     if part is not None and part.charges:
         raise broken(
             ref.run,
-            f"its encoded table is gone from {private.place.url} or damaged, and cannot be made again, because answers "
-            "were drawn from it",
+            f"its encoded table is gone from {private.location.url} or damaged, and cannot be made again, because "
+            "answers were drawn from it",
         )
     ingest(record.source, record.table, record.privacy.person, private, folder)
 
@@ -338,8 +338,8 @@ def _key(run: str) -> str:
     return f"{run_folder(run)}/config.json"
 
 
-def _places_key(run: str) -> str:
-    return f"{run_folder(run)}/places.json"
+def _locations_key(run: str) -> str:
+    return f"{run_folder(run)}/locations.json"
 
 
 def run_folder(run: str) -> str:

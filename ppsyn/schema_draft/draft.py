@@ -17,7 +17,7 @@ from ppsyn.errors import ConfigError, SourceError
 from ppsyn.schema_draft.from_sample import propose
 from ppsyn.schema_draft.from_types import Drafted, draft_column
 from ppsyn.schema_draft.yaml_text import page
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
 
 _NO_NAME = re.compile(r"\s*|[-+]?[0-9.,]+([eE][-+]?[0-9]+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
@@ -78,14 +78,14 @@ def _check_apart(source: Source, sample: CsvSource | ParquetSource) -> None:
         raise ConfigError(f"Expected a public sample apart from the private table; {sample.path.url} is a part of it.")
 
 
-def _overlap(private: Place, public: Place) -> bool:
+def _overlap(private: Location, public: Location) -> bool:
     """Whether one place holds the other."""
     if private.is_local != public.is_local:
         return False
     if private.is_local:
         left, right = Path(private.url).resolve(), Path(public.url).resolve()
         return left.is_relative_to(right) or right.is_relative_to(left) or left.samefile(right)
-    both = [PurePosixPath(place.url.rstrip("/")) for place in (private, public)]
+    both = [PurePosixPath(location.url.rstrip("/")) for location in (private, public)]
     return both[0].is_relative_to(both[1]) or both[1].is_relative_to(both[0])
 
 

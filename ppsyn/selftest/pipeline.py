@@ -25,7 +25,7 @@ from ppsyn.releases.reader import read_sealed
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
 from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import Quality, QualityRecord
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
@@ -67,7 +67,7 @@ class Stage:
     def __init__(self, case: Case, folder: Path) -> None:
         """Keep the private table in `folder`."""
         self._case, self._source = case, folder / "table.parquet"
-        self._root = Place(url=f"memory://selftest-{os.getpid()}")
+        self._root = Location(url=f"memory://selftest-{os.getpid()}")
         self._has_canary: bool | None = None
         self._encoded: Mapping[str, bytes] = {}
 
@@ -126,7 +126,7 @@ class Stage:
 
     def _encode(self, ref: RunRef) -> None:
         """Put the copy of the encoded table in its place; if there is none yet, encode the table."""
-        private = open_store(ref.private.under(records.private_folder(ref.run)))
+        private = open_store(ref.private.child(records.private_folder(ref.run)))
         for key, data in self._encoded.items():
             private.put(key, data)
         records.snapshot(ref)
@@ -167,7 +167,7 @@ class Stage:
         return [(rows_request(domain, first), _rows_in(quality)), (figures, _figures_in(quality))]
 
     def _folder(self, ref: RunRef) -> Store:
-        return open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+        return open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
 
     def _files(self, run: Run) -> Mapping[str, bytes]:
         folder = self._folder(run.ref)

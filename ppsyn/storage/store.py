@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from ppsyn.errors import MissingError, StoreError
 from ppsyn.schemas.limits import ARRAYS_BYTES
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.private_objects import cause, close_file, is_private, make_folders, shown
 
 if TYPE_CHECKING:
@@ -54,23 +54,23 @@ _MEMORY: dict[str, MemoryStore] = {}
 
 
 class Store:
-    """Objects under one place. Keys are relative to it, with slashes.
+    """Objects under one location. Keys are relative to it, with slashes.
 
     Writes are whole objects: a reader sees all of one or nothing. In a folder, runs and accounts are
     their owner's alone.
     """
 
-    def __init__(self, place: Place, backend: ObjectStore, prefix: str = "") -> None:
-        """Serve `place` from `backend`, whose keys have `prefix` before ours."""
-        self.place, self._backend, self._prefix = place, backend, prefix
+    def __init__(self, location: Location, backend: ObjectStore, prefix: str = "") -> None:
+        """Serve `location` from `backend`, whose keys have `prefix` before ours."""
+        self.location, self._backend, self._prefix = location, backend, prefix
 
     def __repr__(self) -> str:
         """Say where it is."""
-        return f"Store({self.place.url})"
+        return f"Store({self.location.url})"
 
     def url(self, key: str) -> str:
         """The address of an object."""
-        return f"{self.place.url.rstrip('/')}/{key}"
+        return f"{self.location.url.rstrip('/')}/{key}"
 
     def create(self, key: str, data: bytes) -> bool:
         """Write the object if there is none; whether this call did. Of many calls at once, one does.
@@ -82,8 +82,8 @@ class Store:
                 self._write(key, data, is_new=True)
             except AlreadyExistsError:
                 return False
-            if self.place.is_local:
-                _settle(Path(self.url(key)), Path(self.place.url))
+            if self.location.is_local:
+                _settle(Path(self.url(key)), Path(self.location.url))
             return True
 
     def put(self, key: str, data: bytes) -> None:
@@ -97,19 +97,19 @@ class Store:
         It cannot know that to repeat a write does no harm here. What was written at the first try is found at the
         second to be there already: callers of `create` look whether it is their own.
         """
-        give_up, pause = time.monotonic() + _patience(self.place).total_seconds(), 0.1
+        give_up, pause = time.monotonic() + _patience(self.location).total_seconds(), 0.1
         while True:
             try:
                 return call()
             except GenericError as error:
-                if not (self.place.is_s3 and _PASSING.search(str(error))) or time.monotonic() > give_up:
+                if not (self.location.is_s3 and _PASSING.search(str(error))) or time.monotonic() > give_up:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE.total_seconds())
 
     def _write(self, key: str, data: bytes, *, is_new: bool) -> None:
         """Write an object; again, if a process that clears up took away the folder that was just made for it."""
-        tries = _TRIES if self.place.is_local else 1
+        tries = _TRIES if self.location.is_local else 1
         for left in reversed(range(tries)):
             try:
                 self._make_folders(key)
@@ -124,12 +124,12 @@ class Store:
                 return
 
     def _make_folders(self, key: str) -> None:
-        if self.place.is_local:
-            make_folders(Path(self.place.url), key)
+        if self.location.is_local:
+            make_folders(Path(self.location.url), key)
 
     def _close_file(self, key: str) -> None:
-        if self.place.is_local:
-            close_file(Path(self.place.url), key)
+        if self.location.is_local:
+            close_file(Path(self.location.url), key)
 
     def get(self, key: str, most: int = ARRAYS_BYTES) -> bytes:
         """The object.
@@ -150,7 +150,7 @@ class Store:
 
     def get_all(self, keys: Iterable[str]) -> list[bytes]:
         """The objects; from a server, read side by side."""
-        if not self.place.is_s3:
+        if not self.location.is_s3:
             return [self.get(key) for key in keys]
         with ThreadPoolExecutor(_READERS) as pool:
             return list(pool.map(self.get, keys))
@@ -191,12 +191,12 @@ class Store:
 
     def holds(self, prefix: str) -> bool:
         """Whether there is anything below a folder, what killed writers left there included."""
-        return Path(self.url(prefix)).is_dir() if self.place.is_local else bool(self.keys(prefix))
+        return Path(self.url(prefix)).is_dir() if self.location.is_local else bool(self.keys(prefix))
 
     def is_older(self, prefix: str, age: timedelta) -> bool:
         """Whether nothing below a folder was written for so long; what goes while we look is in use."""
         with self._told("list", prefix):
-            if self.place.is_local:
+            if self.location.is_local:
                 top = Path(self.url(prefix))
                 try:
                     times = [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in (top, *top.rglob("*"))]
@@ -208,9 +208,9 @@ class Store:
 
     def delete(self, prefix: str) -> None:
         """Remove all that is below a folder, with what killed writers left there."""
-        if self.place.is_local:
+        if self.location.is_local:
             with self._told("delete", prefix):
-                _remove(Path(self.url(prefix)), Path(self.place.url))
+                _remove(Path(self.url(prefix)), Path(self.location.url))
             return
         keys = self.keys(prefix)
         with self._told("delete", prefix):
@@ -250,12 +250,12 @@ class Store:
         A folder of this machine moves at once. Elsewhere objects are copied, `last` after the others;
         whoever looks for `last` never finds a part. May be repeated until it succeeds.
         """
-        if self.place.is_local:
+        if self.location.is_local:
             with self._told("move", source):
                 if (Path(self.url(target)) / last).exists():
                     return  # another process was faster
-                _rename(Path(self.url(source)), Path(self.url(target)), last, Path(self.place.url))
-                _remove_empty(Path(self.url(source)).parent, Path(self.place.url))
+                _rename(Path(self.url(source)), Path(self.url(target)), last, Path(self.location.url))
+                _remove_empty(Path(self.url(source)).parent, Path(self.location.url))
             return
         names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
         if not names and not self.has(f"{target}/{last}"):
@@ -268,7 +268,7 @@ class Store:
 
     def _check_regular(self, key: str) -> None:
         """Refuse a pipe or a device in a folder, which would be waited for."""
-        if not self.place.is_local:
+        if not self.location.is_local:
             return
         mode = Path(self.url(key)).stat().st_mode
         if not (S_ISREG(mode) or S_ISDIR(mode)):
@@ -279,13 +279,13 @@ class Store:
         """Tell what failed and where. Addresses are public, and so are keys, but for those of what is private (C11)."""
         try:
             yield
-            if self.place.is_s3:
-                _ANSWERED.add(_server(self.place))
+            if self.location.is_s3:
+                _ANSWERED.add(_server(self.location))
             return
         except FileNotFoundError as error:
             failure: StoreError = MissingError(self.url(shown(key)))
             if "NoSuchBucket" in str(error):
-                failure = StoreError(f"Cannot use {self.place.url}: there is no such bucket.")
+                failure = StoreError(f"Cannot use {self.location.url}: there is no such bucket.")
         except (BaseError, OSError, NotImplementedError) as error:
             if is_private(key):  # nor what was being done with which of how many objects
                 failure = StoreError(f"Cannot use the private folder {self.url(shown(key))}: {cause(error)}.")
@@ -332,8 +332,8 @@ class _Source(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def _read_at(self, place: int, size: int) -> bytes:
-        self._file.seek(place)
+    def _read_at(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
         return self._file.read(size).to_bytes()
 
 
@@ -365,66 +365,66 @@ class _Sink(io.BufferedIOBase):
             self._file.__exit__(type(error), error, error.__traceback__)
 
 
-def open_store(place: Place) -> Store:
-    """The store at a place; a folder is made if it is missing.
+def open_store(location: Location) -> Store:
+    """The store at a location; a folder is made if it is missing.
 
     Raises:
-        StoreError: If the place cannot be used.
+        StoreError: If the location cannot be used.
     """
-    if place.is_memory:
-        name, _, folder = place.url.removeprefix("memory://").partition("/")
-        return Store(place, _MEMORY.setdefault(name, MemoryStore()), f"{folder.strip('/')}/".lstrip("/"))
-    if place.is_s3:
-        return Store(place, _bucket(place))
+    if location.is_memory:
+        name, _, folder = location.url.removeprefix("memory://").partition("/")
+        return Store(location, _MEMORY.setdefault(name, MemoryStore()), f"{folder.strip('/')}/".lstrip("/"))
+    if location.is_s3:
+        return Store(location, _bucket(location))
     try:
-        return Store(place, LocalStore(Path(place.url), mkdir=True))
+        return Store(location, LocalStore(Path(location.url), mkdir=True))
     except (BaseError, OSError) as error:
-        failure = StoreError(f"Cannot use the folder {place.url}: {_reason(error)}")
+        failure = StoreError(f"Cannot use the folder {location.url}: {_reason(error)}")
     raise failure
 
 
-def _bucket(place: Place) -> S3Store:
-    parts = urlsplit(place.url)
+def _bucket(location: Location) -> S3Store:
+    parts = urlsplit(location.url)
     # What is said here goes before the variables AWS_... of the environment, which may be meant for others.
-    config: S3Config = {"region": place.region, "conditional_put": "etag", "skip_signature": False}
-    if place.endpoint is not None:
-        config["endpoint"] = place.endpoint
+    config: S3Config = {"region": location.region, "conditional_put": "etag", "skip_signature": False}
+    if location.endpoint is not None:
+        config["endpoint"] = location.endpoint
         config["virtual_hosted_style_request"] = False
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
         config=config,
         client_options={
-            "allow_http": (place.endpoint or "").startswith("http://"),
+            "allow_http": (location.endpoint or "").startswith("http://"),
             "connect_timeout": timedelta(seconds=2),
         },
         retry_config={
-            "max_retries": 1000 if _server(place) in _ANSWERED else 5,
+            "max_retries": 1000 if _server(location) in _ANSWERED else 5,
             "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": _LONGEST_PAUSE, "base": 2},
-            "retry_timeout": _patience(place),
+            "retry_timeout": _patience(location),
         },
-        credential_provider=_keys(place),
+        credential_provider=_keys(location),
     )
 
 
-def _server(place: Place) -> str:
-    return f"{place.endpoint}/{urlsplit(place.url).netloc}"
+def _server(location: Location) -> str:
+    return f"{location.endpoint}/{urlsplit(location.url).netloc}"
 
 
-def _patience(place: Place) -> timedelta:
+def _patience(location: Location) -> timedelta:
     """How long a store may be away: one that never answered may have another address."""
-    return _PATIENCE if _server(place) in _ANSWERED else _FIRST_PATIENCE
+    return _PATIENCE if _server(location) in _ANSWERED else _FIRST_PATIENCE
 
 
-def _keys(place: Place) -> "Callable[[], S3Credential] | None":
-    """The keys of a place; those of Amazon's own buckets may also be the machine's, which obstore asks for them."""
-    names = [f"{place.credentials}_{part}" for part in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+def _keys(location: Location) -> "Callable[[], S3Credential] | None":
+    """The keys of a location; those of Amazon's own buckets may also be the machine's, which obstore asks for them."""
+    names = [f"{location.credentials}_{part}" for part in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
     access, secret, token = (os.environ.get(name) for name in names)
     if access is None or secret is None:
-        if place.credentials == "AWS" and place.endpoint is None:
+        if location.credentials == "AWS" and location.endpoint is None:
             return None
         missing = names[0] if access is None else names[1]
-        raise StoreError(f"Expected the environment to hold {missing} for {place.url}.")
+        raise StoreError(f"Expected the environment to hold {missing} for {location.url}.")
     found: S3Credential = {"access_key_id": access, "secret_access_key": secret, "token": token, "expires_at": None}
     return lambda: found
 
@@ -441,7 +441,7 @@ def prove(store: Store, key: str, data: bytes) -> bool:
         made = list(pool.map(partial(store.create, key), [data] * _RACERS))
     if made.count(True) > 1 or store.create(key, data):
         raise StoreError(
-            f"{store.place.url} lets an object be created twice, so an account kept there could lose entries. "
+            f"{store.location.url} lets an object be created twice, so an account kept there could lose entries. "
             "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
         )
     return True in made

@@ -28,7 +28,7 @@ from ppsyn.flows.release import release
 from ppsyn.releases.audit import audit
 from ppsyn.runs import run as runs
 from ppsyn.schemas.config import RuntimeConfig
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 from ppsyn.tasks import cluster
 
@@ -54,7 +54,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def assert_whole(url: str, folder: Path) -> None:
-    assert [finding for finding in audit(open_store(Place(url=url))) if finding.problem is not None] == []
+    assert [finding for finding in audit(open_store(Location(url=url))) if finding.problem is not None] == []
     assert list((folder / "out").rglob("private")) == []
 
 

@@ -26,7 +26,7 @@ from support.small_release import DATASET
 
 from ppsyn.privacy.budget import rho_of
 from ppsyn.schemas.config import Budget
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 BUDGET = rho_of(Budget(epsilon=4.0, delta=1e-6))
@@ -34,10 +34,10 @@ BUDGET = rho_of(Budget(epsilon=4.0, delta=1e-6))
 
 @pytest.fixture
 def stage(prefect_api: str, tmp_path: Path) -> Stage:
-    return Stage(starter_for(prefect_api), tmp_path, Place(url=str(tmp_path / "out")))
+    return Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
 
 
-def latest(root: Place) -> str:
+def latest(root: Location) -> str:
     return json.loads(open_store(root).get(f"releases/{DATASET}/latest.json"))["run"]
 
 

@@ -16,7 +16,7 @@ from support.terminals import on_a_terminal, terminal_as_stderr
 from ppsyn.flows.cli.schema_check_view import warn
 from ppsyn.flows.preflight import read_inputs
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
@@ -98,7 +98,7 @@ def test_nothing_but_the_terminal_is_told_and_nothing_else_depends_on_it(
     assert piped.stdout.endswith("exit 0\n")
     assert "Most values" not in piped.stdout + piped.stderr
 
-    book = StoredAccount(open_store(Place(url=str(file.parent / "out"))), DATASET).book
+    book = StoredAccount(open_store(Location(url=str(file.parent / "out"))), DATASET).book
     assert len({part.spent for part in book.parts.values()}) == 1
     one, other = (
         {path.name for path in (file.parent / "out/releases" / DATASET / run).rglob("*")} for run in book.parts

@@ -19,7 +19,7 @@ from ppsyn.flows.preflight import prepare, read_inputs
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_from
 from ppsyn.runs.record import check_possible
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 
@@ -65,7 +65,7 @@ def test_the_account_is_told_before_and_after_it_is_opened(file: Path) -> None:
     cap = rho_from(10, 1e-6)
     before = json.loads(ppsyn("plan", str(file), "--json").stdout)
     assert before["account"] == {"left": float(cap), "cap": float(cap)}
-    account = StoredAccount(open_store(Place(url=str(file.parent / "out"))), DATASET)
+    account = StoredAccount(open_store(Location(url=str(file.parent / "out"))), DATASET)
     account.open(cap, 1e-6, "a row")
     account.hold("20260102-030405-9f8e7d6c", cap * Fraction(9, 10), "0" * 64)
     again = ppsyn("plan", str(file), "--set", "privacy.epsilon=0.5")

@@ -31,7 +31,7 @@ from ppsyn.privacy.budget import rho_of
 from ppsyn.releases.audit import audit
 from ppsyn.releases.reader import read_manifest
 from ppsyn.schemas.config import Budget
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import Store, open_store
 from ppsyn.tasks.runs import watched_by
@@ -64,17 +64,17 @@ def parquet_bytes(rows: Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def given(place: Place) -> dict[str, Any]:
+def given(location: Location) -> dict[str, Any]:
     """A place as a release file has it; only a bucket has an endpoint."""
-    return place.model_dump(mode="json", exclude_none=True)
+    return location.model_dump(mode="json", exclude_none=True)
 
 
-def files_at(kind: str, place: Place, files: Mapping[str, bytes]) -> dict[str, Any]:
+def files_at(kind: str, location: Location, files: Mapping[str, bytes]) -> dict[str, Any]:
     """A source of files, written to a folder or a bucket."""
-    store = open_store(place)
+    store = open_store(location)
     for key, data in files.items():
         store.put(key, data)
-    return {"kind": kind, "path": given(place), "batch_rows": BATCH_ROWS}
+    return {"kind": kind, "path": given(location), "batch_rows": BATCH_ROWS}
 
 
 def fragments(rows: Table) -> dict[str, bytes]:
@@ -116,13 +116,13 @@ def released(file: Path, *settings: str) -> Store:
     return folder
 
 
-def _stores(file: Path, settings: tuple[str, ...]) -> dict[str, Place]:
+def _stores(file: Path, settings: tuple[str, ...]) -> dict[str, Location]:
     stores = yaml.safe_load(file.read_text(encoding="utf-8"))["stores"]
     for setting in settings:
         name, _, value = setting.partition("=")
         if name.startswith("stores."):
             stores[name.removeprefix("stores.")] = json.loads(value)
-    return {name: Place.model_validate(place).seen_from(file.parent) for name, place in stores.items()}
+    return {name: Location.model_validate(location).resolved_against(file.parent) for name, location in stores.items()}
 
 
 def account_of(file: Path) -> StoredAccount:
@@ -158,17 +158,17 @@ def test_one_csv_file_is_released(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_parquet_fragments_is_released(tmp_path: Path, rows: Table) -> None:
-    source = files_at("parquet", Place(url=str(tmp_path / "fragments")), fragments(rows))
+    source = files_at("parquet", Location(url=str(tmp_path / "fragments")), fragments(rows))
     assert_released(write_release(tmp_path), source)
 
 
-def test_a_csv_file_in_a_bucket_is_released(tmp_path: Path, s3: Place) -> None:
+def test_a_csv_file_in_a_bucket_is_released(tmp_path: Path, s3: Location) -> None:
     source = files_at("csv", s3, {"tables/club.csv": table_text().encode()})
-    assert_released(write_release(tmp_path), {**source, "path": given(s3.under("tables/club.csv"))})
+    assert_released(write_release(tmp_path), {**source, "path": given(s3.child("tables/club.csv"))})
 
 
-def test_parquet_fragments_in_a_bucket_are_released(tmp_path: Path, s3: Place, rows: Table) -> None:
-    assert_released(write_release(tmp_path), files_at("parquet", s3.under("fragments"), fragments(rows)))
+def test_parquet_fragments_in_a_bucket_are_released(tmp_path: Path, s3: Location, rows: Table) -> None:
+    assert_released(write_release(tmp_path), files_at("parquet", s3.child("fragments"), fragments(rows)))
 
 
 def test_a_query_of_sqlite_is_released(tmp_path: Path, rows: Table) -> None:
@@ -197,7 +197,7 @@ def test_a_person_is_protected_by_all_rows_that_count(tmp_path: Path, rows: Tabl
 class Looking:
     """Looks at the stores each time the run has advanced."""
 
-    places: Mapping[str, Place]
+    locations: Mapping[str, Location]
     seen: list[dict[str, list[str]]] = field(default_factory=list)
 
     def opened(self, ref: RunRef) -> None:
@@ -207,7 +207,7 @@ class Looking:
         pass
 
     def advanced(self, state: State) -> None:
-        self.seen.append({name: open_store(place).keys() for name, place in self.places.items()})
+        self.seen.append({name: open_store(location).keys() for name, location in self.locations.items()})
 
 
 def folders(keys: list[str]) -> set[str]:
@@ -220,12 +220,12 @@ def private_keys(keys: list[str]) -> list[str]:
 
 def test_a_folder_holds_everything(tmp_path: Path) -> None:
     released(write_release(tmp_path))
-    kept = open_store(Place(url=str(tmp_path / "out"))).keys()
+    kept = open_store(Location(url=str(tmp_path / "out"))).keys()
     assert folders(kept) == {"accounts", "runs", "releases"}
     assert private_keys(kept) == []
 
 
-def test_a_bucket_holds_everything(tmp_path: Path, s3: Place) -> None:
+def test_a_bucket_holds_everything(tmp_path: Path, s3: Location) -> None:
     released(write_release(tmp_path, root=s3))
     kept = open_store(s3).keys()
     assert folders(kept) == {"accounts", "runs", "releases"}
@@ -234,7 +234,7 @@ def test_a_bucket_holds_everything(tmp_path: Path, s3: Place) -> None:
 
 
 @pytest.fixture
-def places(s3: Place, seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> dict[str, Place]:
+def locations(s3: Location, seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> dict[str, Location]:
     """Three places, each with credentials of its own name and no others."""
     for variable in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
         monkeypatch.delenv(f"{CREDENTIALS}_{variable}")
@@ -242,46 +242,46 @@ def places(s3: Place, seaweedfs_server: SeaweedFS, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(f"CLUB_{name}_ACCESS_KEY_ID", seaweedfs_server.access_key)
         monkeypatch.setenv(f"CLUB_{name}_SECRET_ACCESS_KEY", seaweedfs_server.secret_key)
     names = ("root", "private", "releases")
-    return {name: s3.under(name).model_copy(update={"credentials": f"CLUB_{name.upper()}"}) for name in names}
+    return {name: s3.child(name).model_copy(update={"credentials": f"CLUB_{name.upper()}"}) for name in names}
 
 
-def separated(places: Mapping[str, Place]) -> list[str]:
-    return [change(f"stores.{name}", given(place)) for name, place in places.items()]
+def separated(locations: Mapping[str, Location]) -> list[str]:
+    return [change(f"stores.{name}", given(location)) for name, location in locations.items()]
 
 
-def test_separate_places_hold_what_they_are_for(tmp_path: Path, places: dict[str, Place]) -> None:
-    with watched_by(looking := Looking(places)):
-        released(write_release(tmp_path), *separated(places))
+def test_separate_places_hold_what_they_are_for(tmp_path: Path, locations: dict[str, Location]) -> None:
+    with watched_by(looking := Looking(locations)):
+        released(write_release(tmp_path), *separated(locations))
     assert looking.seen
     for during in looking.seen:
         assert folders(during["root"]) == {"accounts", "runs"}
         assert private_keys(during["root"]) == []
         assert private_keys(during["private"]) == during["private"] != []
         assert during["releases"] == []
-    assert folders(open_store(places["root"]).keys()) == {"accounts", "runs"}
-    assert open_store(places["private"]).keys() == []
-    assert folders(open_store(places["releases"]).keys()) == {"releases"}
+    assert folders(open_store(locations["root"]).keys()) == {"accounts", "runs"}
+    assert open_store(locations["private"]).keys() == []
+    assert folders(open_store(locations["releases"]).keys()) == {"releases"}
 
 
 @pytest.mark.parametrize("name", ["root", "private", "releases"])
 def test_a_place_without_keys_of_its_own_is_refused_before_the_account_is_opened(
-    tmp_path: Path, places: dict[str, Place], monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, locations: dict[str, Location], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     missing = f"CLUB_{name.upper()}_SECRET_ACCESS_KEY"
     with monkeypatch.context() as changed:
         changed.delenv(missing)
         with pytest.raises(StoreError, match=missing):
-            release(str(write_release(tmp_path)), settings=tuple(separated(places)))
-    assert [key for place in places.values() for key in open_store(place).keys("")] == []
+            release(str(write_release(tmp_path)), settings=tuple(separated(locations)))
+    assert [key for location in locations.values() for key in open_store(location).keys("")] == []
 
 
 def test_a_place_with_wrong_keys_is_refused_by_its_address(
-    tmp_path: Path, places: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, locations: dict[str, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLUB_PRIVATE_SECRET_ACCESS_KEY", "0" * 32)
-    with pytest.raises(StoreError, match=re.escape(places["private"].url)):
-        release(str(write_release(tmp_path)), settings=tuple(separated(places)))
-    assert open_store(places["root"]).keys() == []
+    with pytest.raises(StoreError, match=re.escape(locations["private"].url)):
+        release(str(write_release(tmp_path)), settings=tuple(separated(locations)))
+    assert open_store(locations["root"]).keys() == []
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ def test_a_damaged_parquet_fragment_is_named_and_holds_the_budget(
     """Its footer is whole, so that only whoever reads its rows finds out."""
     whole = fragments(rows)
     whole["more/part-1.parquet"] = b"PAR1" + bytes(200) + whole["more/part-1.parquet"][204:]
-    source = files_at("parquet", Place(url=str(tmp_path / "fragments")), whole)
+    source = files_at("parquet", Location(url=str(tmp_path / "fragments")), whole)
     file = write_release(tmp_path)
     failure = failed(prefect_api, file, change("source", source))
     assert isinstance(failure.error, SourceError)
@@ -392,15 +392,15 @@ def test_a_damaged_parquet_fragment_is_named_and_holds_the_budget(
 
 
 def test_a_run_whose_damaged_fragment_was_mended_is_resumed(tmp_path: Path, prefect_api: str, rows: Table) -> None:
-    whole, place = fragments(rows), Place(url=str(tmp_path / "fragments"))
+    whole, location = fragments(rows), Location(url=str(tmp_path / "fragments"))
     damaged = {**whole, "part-0.parquet": b"PAR1" + bytes(200) + whole["part-0.parquet"][204:]}
     file = write_release(tmp_path)
-    settings = change("source", files_at("parquet", place, damaged))
+    settings = change("source", files_at("parquet", location, damaged))
     failure = failed(prefect_api, file, settings)
-    files_at("parquet", place, whole)
+    files_at("parquet", location, whole)
     url = release(str(file), settings=(settings,), resume=failure.run)
     assert url.endswith(failure.run)
-    assert [finding for finding in audit(open_store(Place(url=url))) if finding.problem] == []
+    assert [finding for finding in audit(open_store(Location(url=url))) if finding.problem] == []
 
 
 def test_a_database_that_goes_away_amid_the_rows_holds_the_budget(
@@ -425,7 +425,7 @@ def test_a_failed_run_leaves_no_codes_behind(tmp_path: Path, prefect_api: str) -
     file = write_release(tmp_path)
     (tmp_path / "table.csv").write_bytes(table_text().encode() + b"30,cook,canary,2015-01-01\n")
     failed(prefect_api, file)
-    assert private_keys(open_store(Place(url=str(tmp_path / "out"))).keys()) == []
+    assert private_keys(open_store(Location(url=str(tmp_path / "out"))).keys()) == []
 
 
 def test_a_missing_column_is_named_before_anything_is_held(tmp_path: Path, prefect_api: str) -> None:
@@ -435,7 +435,7 @@ def test_a_missing_column_is_named_before_anything_is_held(tmp_path: Path, prefe
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert f"Expected a column 'joined' in {tmp_path / 'table.csv'}" in failure.message
-    assert open_store(Place(url=str(tmp_path / "out"))).keys() == []
+    assert open_store(Location(url=str(tmp_path / "out"))).keys() == []
 
 
 def test_a_truncated_parquet_fragment_is_named_before_anything_is_held(
@@ -443,12 +443,12 @@ def test_a_truncated_parquet_fragment_is_named_before_anything_is_held(
 ) -> None:
     cut = fragments(rows)
     cut["more/part-1.parquet"] = cut["more/part-1.parquet"][:-100]
-    source = files_at("parquet", Place(url=str(tmp_path / "fragments")), cut)
+    source = files_at("parquet", Location(url=str(tmp_path / "fragments")), cut)
     failure = failed(prefect_api, write_release(tmp_path), change("source", source))
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert str(tmp_path / "fragments" / "more" / "part-1.parquet") in failure.message
-    assert open_store(Place(url=str(tmp_path / "out"))).keys() == []
+    assert open_store(Location(url=str(tmp_path / "out"))).keys() == []
 
 
 def test_a_database_that_is_not_there_is_named_before_anything_is_held(
@@ -461,16 +461,16 @@ def test_a_database_that_is_not_there_is_named_before_anything_is_held(
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert f"Expected the database at {url} to take the query" in failure.message
-    assert open_store(Place(url=str(tmp_path / "out"))).keys() == []
+    assert open_store(Location(url=str(tmp_path / "out"))).keys() == []
 
 
 def csv_that_cannot_be_read(folder: Path, _: str) -> dict[str, Any]:
-    return files_at("csv", Place(url=str(folder / "bad")), {"a.csv.gz": gzip.compress(table_text().encode())[:-9]})
+    return files_at("csv", Location(url=str(folder / "bad")), {"a.csv.gz": gzip.compress(table_text().encode())[:-9]})
 
 
 def parquet_that_cannot_be_read(folder: Path, _: str) -> dict[str, Any]:
     whole = parquet_bytes(rows_of(table_text()))
-    return files_at("parquet", Place(url=str(folder / "bad")), {"a.parquet": b"PAR1" + bytes(200) + whole[204:]})
+    return files_at("parquet", Location(url=str(folder / "bad")), {"a.parquet": b"PAR1" + bytes(200) + whole[204:]})
 
 
 def query_that_fails_at_its_first_row(_: Path, url: str) -> dict[str, Any]:
@@ -502,7 +502,7 @@ def test_a_cap_that_is_too_small_is_refused_before_a_row_is_read(
     assert (refused.value.asked, refused.value.left, refused.value.cap) == (asked, cap, cap)
     assert f"{float(asked):.6g}" in str(refused.value)
     assert f"{float(cap):.6g}" in str(refused.value)
-    assert open_store(Place(url=str(tmp_path / "out"))).keys() == []
+    assert open_store(Location(url=str(tmp_path / "out"))).keys() == []
     with pytest.raises(SourceError):
         release(str(file), settings=(source,))
 
@@ -510,7 +510,7 @@ def test_a_cap_that_is_too_small_is_refused_before_a_row_is_read(
 def test_a_release_that_the_account_cannot_pay_changes_nothing_of_it(tmp_path: Path, prefect_api: str) -> None:
     file = write_release(tmp_path)
     released(file)
-    store = open_store(Place(url=str(tmp_path / "out")))
+    store = open_store(Location(url=str(tmp_path / "out")))
     before = {key: store.get(key) for key in store.keys("")}
     left = account_of(file).book.left
     failure = failed(prefect_api, file, change("privacy.epsilon", 9.0))

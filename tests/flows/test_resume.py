@@ -15,7 +15,7 @@ from support.killing import PPSYN, Stage, environment, look, objects, run_of, st
 from support.servers import PrefectServer
 from support.small_release import DATASET
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ class Broken:
 
 @pytest.fixture
 def stage(prefect_api: str, tmp_path: Path) -> Stage:
-    return Stage(starter_for(prefect_api), tmp_path, Place(url=str(tmp_path / "out")))
+    return Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def broken(prefect: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> 
     """For all that are refused: they change nothing, so that one will do."""
     folder = tmp_path_factory.mktemp("broken")
     settings = {"PREFECT_API_URL": prefect.api_url, "PREFECT_HOME": str(folder / "prefect"), "DO_NOT_TRACK": "1"}
-    stage = Stage(starter_for(prefect.api_url), folder, Place(url=str(folder / "out")), settings)
+    stage = Stage(starter_for(prefect.api_url), folder, Location(url=str(folder / "out")), settings)
     file = stage.write()
     run = run_of(stage.start("release", str(file), point="answer", nth=7).wait())
     return Broken(stage, file, run, objects(stage.root))
@@ -209,7 +209,7 @@ def test_two_processes_that_publish_the_same_run_leave_it_whole_or_to_be_resumed
 
 
 @pytest.mark.slow
-def test_a_slow_publisher_does_not_spoil_what_another_has_published_in_a_bucket(stage: Stage, s3: Place) -> None:
+def test_a_slow_publisher_does_not_spoil_what_another_has_published_in_a_bucket(stage: Stage, s3: Location) -> None:
     stage = Stage(stage.starter, stage.folder, s3)
     file = str(stage.write())
     slow = stage.start("release", file, point="copy-stop", nth=8)
@@ -223,7 +223,7 @@ def test_a_slow_publisher_does_not_spoil_what_another_has_published_in_a_bucket(
 
 def test_ctrl_c_in_a_round_says_how_to_go_on_and_that_command_works(prefect_api: str, tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
-    stage = Stage(starter_for(prefect_api), folder, Place(url=str(folder / "out")))
+    stage = Stage(starter_for(prefect_api), folder, Location(url=str(folder / "out")))
     command = [str(PPSYN), "release", str(stage.write()), "--set", "generation.seed=9", "--set", "algorithm.rounds=40"]
     with (tmp_path / "err").open("w") as errors:
         process = subprocess.Popen(command, env=environment({}), stdout=subprocess.DEVNULL, stderr=errors)

@@ -12,7 +12,7 @@ from support.terminals import on_a_terminal
 
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
 
@@ -94,11 +94,11 @@ def test_a_mistake_is_told(folder: Path, arguments: list[str], code: Exit, told:
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_table_in_a_bucket_is_drafted_and_checked(s3: Place) -> None:
+def test_a_table_in_a_bucket_is_drafted_and_checked(s3: Location) -> None:
     open_store(s3).put("part-0.csv", table_text().encode())
-    place = ["--endpoint", s3.endpoint or "", "--credentials", CREDENTIALS]
-    assert "- name: joined" in ppsyn("schema", "draft", s3.url, *place).stdout
-    assert "400 rows" in ppsyn("schema", "check", s3.url, "schema.yaml", "--anywhere", *place).stdout
+    location = ["--endpoint", s3.endpoint or "", "--credentials", CREDENTIALS]
+    assert "- name: joined" in ppsyn("schema", "draft", s3.url, *location).stdout
+    assert "400 rows" in ppsyn("schema", "check", s3.url, "schema.yaml", "--anywhere", *location).stdout
 
 
 def test_what_becomes_of_the_values_is_shown_on_a_terminal_with_a_warning_and_written_nowhere(folder: Path) -> None:

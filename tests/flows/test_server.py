@@ -29,7 +29,7 @@ from support.small_release import DATASET, write_release
 
 from ppsyn.releases.audit import audit
 from ppsyn.releases.reader import open_release, read_manifest
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.storage import open_store
 from ppsyn.synthesis import Synthesis
@@ -54,11 +54,11 @@ class Seen:
 
     @property
     def release(self) -> Synthesis:
-        return open_release(open_store(Place(url=str(self.folder))))
+        return open_release(open_store(Location(url=str(self.folder))))
 
     @property
     def manifest(self) -> Manifest:
-        return read_manifest(open_store(Place(url=str(self.folder))))[0]
+        return read_manifest(open_store(Location(url=str(self.folder))))[0]
 
     def artifact(self, name: str) -> Artifact:
         return self.artifacts[f"{DATASET}-{name}"]
@@ -115,7 +115,7 @@ def expected_names(seen: Seen) -> list[str]:
 
 
 def test_the_release_is_there_and_audits(seen: Seen) -> None:
-    assert [finding for finding in audit(open_store(Place(url=str(seen.folder)))) if finding.problem] == []
+    assert [finding for finding in audit(open_store(Location(url=str(seen.folder)))) if finding.problem] == []
 
 
 def test_the_flow_run_is_completed_and_its_name_tells_dataset_and_run(seen: Seen) -> None:

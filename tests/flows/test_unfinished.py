@@ -10,7 +10,7 @@ from support.small_release import DATASET
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import Part
 from ppsyn.runs.heartbeat import beating
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 WITHIN_THE_CAP = {"account": {"cap": {"epsilon": 4.0, "delta": 1.0e-6}}}
@@ -19,7 +19,7 @@ WITHIN_THE_CAP = {"account": {"cap": {"epsilon": 4.0, "delta": 1.0e-6}}}
 
 @pytest.fixture
 def stage(prefect_api: str, tmp_path: Path) -> Stage:
-    return Stage(starter_for(prefect_api), tmp_path, Place(url=str(tmp_path / "out")))
+    return Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
 
 
 def parts(stage: Stage) -> dict[str, Part]:

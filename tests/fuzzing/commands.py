@@ -15,7 +15,7 @@ from ppsyn.errors import SourceError
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.output import told
 from ppsyn.flows.preflight import read_inputs
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 
@@ -33,7 +33,7 @@ def load(folder: str) -> None:
 def ingest(file: str) -> None:
     """Read a private table to codes, as a release does after it has set its budget aside."""
     config, table = read_inputs(file, ())
-    read_all(config.source, table, config.privacy.person, open_store(Place(url="memory://codes")), "codes")
+    read_all(config.source, table, config.privacy.person, open_store(Location(url="memory://codes")), "codes")
 
 
 def run(arguments: list[str]) -> None:

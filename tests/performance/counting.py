@@ -24,7 +24,7 @@ from pydantic import JsonValue
 from ppsyn.arrays import Ints
 from ppsyn.data.snapshot import Shelf, Snapshot, open_snapshot, read_codes
 from ppsyn.domain import Clique
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 CLIQUES: tuple[Clique, ...] = tuple(combinations(DOMAIN.names, 3))
@@ -37,7 +37,7 @@ _REPEATS = 3
 
 def snapshot_in(folder: Path, rows: int | None = None) -> Snapshot:
     """The benchmark's table as a snapshot in a folder, written there if `rows` are given."""
-    shelf = Shelf(open_store(Place(url=str(folder))), "private")
+    shelf = Shelf(open_store(Location(url=str(folder))), "private")
     if rows is not None:
         write_snapshot(shelf, rows)
     return open_snapshot(shelf, SCHEMA)

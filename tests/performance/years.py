@@ -32,7 +32,7 @@ from ppsyn.runs.account_check import check_known
 from ppsyn.runs.record import begin, check_possible, ref_of, snapshot
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import Charge, Close, Hold, Seal, Spent, to_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig, load_release
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
@@ -67,7 +67,7 @@ def main() -> None:
 
 def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, float]:
     """CPU seconds of each operation on an account of that size: the median."""
-    place = Place(url=str(folder / "store"))
+    place = Location(url=str(folder / "store"))
     settings = [*_SETTINGS, f"stores.root={place.url}"]
     config = load_release(file, settings)
     store, dataset = open_store(place), config.dataset
@@ -104,8 +104,8 @@ def _release(config: ReleaseConfig) -> str:
     return ref.run
 
 
-def _audit(place: Place, dataset: str, run: str) -> None:
-    release = open_store(place.under(f"releases/{dataset}/{run}"))
+def _audit(place: Location, dataset: str, run: str) -> None:
+    release = open_store(place.child(f"releases/{dataset}/{run}"))
     problems = [found.problem for found in audit(release, StoredAccount(open_store(place), dataset)) if found.problem]
     if problems:
         sys.exit("; ".join(problems))

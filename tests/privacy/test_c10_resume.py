@@ -28,7 +28,7 @@ from ppsyn.runs.answers import Answers
 from ppsyn.runs.checkpoints import Checkpoint, Checkpoints, freeze
 from ppsyn.runs.record import begin, plan_of, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import load_release
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema
@@ -114,12 +114,12 @@ class Begun:
     ref: RunRef
     kept: Mapping[str, bytes] = field(repr=False)
 
-    def copied(self, place: Place | None = None) -> RunRef:
+    def copied(self, location: Location | None = None) -> RunRef:
         """The same run in a store of its own."""
-        place = place or Place(url=f"memory://{uuid4().hex}")
+        location = location or Location(url=f"memory://{uuid4().hex}")
         for key, data in self.kept.items():
-            open_store(place).put(key, data)
-        return self.ref.model_copy(update={"root": place, "private": place, "releases": place})
+            open_store(location).put(key, data)
+        return self.ref.model_copy(update={"root": location, "private": location, "releases": location})
 
 
 @pytest.fixture(scope="module")
@@ -278,7 +278,7 @@ def same(one: Answer | None, other: Answer | None) -> bool:
 @given(first=answers_of_a_step, later=st.lists(answers_of_a_step, max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_c10_a_step_has_the_answer_that_was_kept_first_for_ever(first: Answer, later: Sequence[Answer]) -> None:
-    answers = Answers(open_store(Place(url=f"memory://{uuid4().hex}")), RUN)
+    answers = Answers(open_store(Location(url=f"memory://{uuid4().hex}")), RUN)
     assert answers.find(3) is None
     assert answers.keep(3, QUESTION, first)
     for answer in later:
@@ -318,7 +318,7 @@ def test_c10_a_process_that_was_overtaken_before_its_first_question_charges_noth
 
 
 def test_c10_a_run_whose_account_was_set_back_is_refused(begun: Begun, tmp_path: Path) -> None:
-    ref = begun.copied(Place(url=str(tmp_path)))
+    ref = begun.copied(Location(url=str(tmp_path)))
     go_on(Run(ref), 3)
     sorted((tmp_path / "accounts" / ref.dataset / "charges" / RUN).iterdir())[-1].unlink()
     with pytest.raises(RunError, match="the account was set back"):

@@ -48,7 +48,7 @@ from ppsyn.runs.record import begin, private_folder, ref_of, snapshot
 from ppsyn.runs.run import Run
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, ReleaseConfig, Source, load_release
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema
@@ -72,8 +72,8 @@ FLOWS = {value.name: value for module in modules(flows) for value in vars(module
 each_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
 
-def memory() -> Place:
-    return Place(url=f"memory://{uuid4().hex}")
+def memory() -> Location:
+    return Location(url=f"memory://{uuid4().hex}")
 
 
 def a_run() -> RunRef:
@@ -277,7 +277,7 @@ def test_c11_the_details_of_a_foreign_error_are_in_the_private_store_alone(error
 
 @given(chains(foreign))
 def test_c11_nothing_gets_out_if_the_private_store_fails_too(error: BaseException) -> None:
-    nowhere = Place(url="s3://nobody/has-keys", credentials="PPSYN_TEST_NO_SUCH_KEYS")
+    nowhere = Location(url="s3://nobody/has-keys", credentials="PPSYN_TEST_NO_SUCH_KEYS")
     found = raised_by(error, a_run().model_copy(update={"private": nowhere}))
     assert isinstance(found, InvariantError)
     assert CANARY not in told(found)
@@ -350,9 +350,9 @@ def _error_of(source: Source, person: PersonUnit | None, ref: RunRef) -> Excepti
 
 
 def csv_at(data: bytes) -> CsvSource:
-    place = memory()
-    open_store(place).put("table.csv", data)
-    return CsvSource(kind="csv", path=place, batch_rows=2)
+    location = memory()
+    open_store(location).put("table.csv", data)
+    return CsvSource(kind="csv", path=location, batch_rows=2)
 
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -403,9 +403,9 @@ def test_c11_an_error_about_a_parquet_file_tells_nothing_of_it(
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.table(columns), sink, compression="none")
     data = sink.getvalue().to_pybytes()
-    place = memory()
-    open_store(place).put("table.parquet", data[:at] + damage + data[at + len(damage) :])
-    assert_ingest_tells_nothing(ParquetSource(kind="parquet", path=place, batch_rows=2), person)
+    location = memory()
+    open_store(location).put("table.parquet", data[:at] + damage + data[at + len(damage) :])
+    assert_ingest_tells_nothing(ParquetSource(kind="parquet", path=location, batch_rows=2), person)
 
 
 def gone(path: Path) -> None:
@@ -521,10 +521,10 @@ class Failing:
         return counted
 
 
-def told_by_ingest(place: Place, rows: int, person: PersonUnit | None, failing: Callable[..., Failing]) -> str:
+def told_by_ingest(location: Location, rows: int, person: PersonUnit | None, failing: Callable[..., Failing]) -> str:
     """What an ingest of so many rows tells."""
     row = dict.fromkeys(NAMES, "") | {"age": "31", "job": "cook", "born": "1961-02-03", "pay": "1.5"}
-    source, ref = csv_at(csv_bytes([row] * rows, NAMES)), a_run().model_copy(update={"private": place})
+    source, ref = csv_at(csv_bytes([row] * rows, NAMES)), a_run().model_copy(update={"private": location})
 
     @sealed
     def read(ref: RunRef) -> None:
@@ -547,7 +547,7 @@ def test_c11_a_store_that_fails_in_the_private_folder_tells_the_same_of_tables_o
     tmp_path: Path, where: str, failure: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    place = memory() if where == "memory" else Place(url=str(tmp_path))
+    location = memory() if where == "memory" else Location(url=str(tmp_path))
     seen, calls = set[str](), list[int]()
     for rows, person in ((1, None), (5, None), (3, PersonUnit(column="who", max_rows=2))):
         made: list[Failing] = []
@@ -556,15 +556,15 @@ def test_c11_a_store_that_fails_in_the_private_folder_tells_the_same_of_tables_o
             made.append(Failing(patch, failure, None))
             return made[-1]
 
-        assert told_by_ingest(place, rows, person, whole) == ""
+        assert told_by_ingest(location, rows, person, whole) == ""
         calls.append(made[0].calls)
         for at in range(1, calls[-1] + 1):
             for is_lasting in (True, False):
                 failing = partial(Failing, failure=failure, at=at, is_lasting=is_lasting)
-                seen.add(told_by_ingest(place, rows, person, failing))
+                seen.add(told_by_ingest(location, rows, person, failing))
     assert len(set(calls)) == 3  # so the number of a call tells how many rows there are
     (told_at_all,) = seen
-    assert f"Cannot use the private folder {open_store(place).url(private_folder(a_run().run))}: " in told_at_all
+    assert f"Cannot use the private folder {open_store(location).url(private_folder(a_run().run))}: " in told_at_all
     assert not re.search(r"fragments|os error|AccessDenied", caplog.text + "".join(capfd.readouterr()))
 
 
@@ -578,7 +578,7 @@ def test_c11_a_private_object_that_is_gone_is_not_named() -> None:
 
 @pytest.mark.parametrize("call", ["get", "keys", "folders", "delete", "size", "put", "create", "reader", "writer"])
 def test_c11_no_call_to_a_store_that_refuses_names_a_private_object(
-    s3: Place, monkeypatch: pytest.MonkeyPatch, call: str
+    s3: Location, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", "wrong")
     key, data = "runs/r1/private/fragments/00123.parquet", [b""] if call in ("put", "create") else []
@@ -605,7 +605,7 @@ def test_c11_runs_accounts_and_private_files_are_their_owners_alone_and_releases
     before = os.umask(umask)
     try:
         parquet.write_table(pa.Table.from_pandas(people(40)), tmp_path / "people.parquet")
-        root, hidden = Place(url=str(tmp_path / "out")), Place(url=str(tmp_path / "hidden"))
+        root, hidden = Location(url=str(tmp_path / "out")), Location(url=str(tmp_path / "hidden"))
         stores = {"stores": {"root": root, "private": hidden}}
         run = published.begin(published.config_of(tmp_path / "people.parquet", root, stores))
         run.count()

@@ -29,7 +29,7 @@ from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.runs.record import unit_of
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import MarginalSet, QualityRecord
 from ppsyn.schemas.release import CsvSource
 from ppsyn.schemas.run import RunRef
@@ -142,16 +142,16 @@ def check_noise(count: int, max_rows: int) -> None:
 def test_c12_what_quality_measures_is_bounded_and_scaled_by_the_rows_of_a_person(
     max_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watched, place = watch_draws(monkeypatch), Place(url=f"memory://{uuid4().hex}")
+    watched, location = watch_draws(monkeypatch), Location(url=f"memory://{uuid4().hex}")
     frame = private_frame(12).assign(who=["a"] * 7 + ["b"] * 4 + ["c"])
-    open_store(place).put("table.csv", frame.to_csv(index=False).encode())
+    open_store(location).put("table.csv", frame.to_csv(index=False).encode())
     person, sets = PersonUnit(column="who", max_rows=max_rows), (MarginalSet(name="ages", marginals=(("age",),)),)
     record = QualityRecord(
         run="q", dataset="toy", release="r", manifest="0" * 64, rho=RHO, delta=None, person=person, sets=sets
     )
-    StoredAccount(open_store(place), "toy").open(RHO, None, unit_of(person))
-    ref = RunRef(run="q", dataset="toy", root=place, private=place, releases=place)
-    quality_run.measure(ref, record, CsvSource(kind="csv", path=place), SCHEMA, {("age",): np.ones(6, np.int64)})
+    StoredAccount(open_store(location), "toy").open(RHO, None, unit_of(person))
+    ref = RunRef(run="q", dataset="toy", root=location, private=location, releases=location)
+    quality_run.measure(ref, record, CsvSource(kind="csv", path=location), SCHEMA, {("age",): np.ones(6, np.int64)})
     rows, figure = watched.draws
     assert rows.exact == (1 + 2 * max_rows,)
     assert (rows.sensitivity, figure.sensitivity) == (max_rows, max_rows * GRID)

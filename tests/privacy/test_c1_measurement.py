@@ -35,7 +35,7 @@ from ppsyn.privacy.ledger import MemoryAccount
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.requests import Measured, MeasureRequest, noise_scale
 from ppsyn.privacy.residuals import exact_contrasts
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 RHO = Fraction(1, 50)
@@ -306,7 +306,7 @@ def test_c1_each_row_of_a_long_table_is_counted_once_wherever_it_stands(rows: in
 
 def snapshot_of(table: EncodedTable, cuts: list[int], shelf: Shelf | None = None) -> Snapshot:
     """The table in fragments."""
-    shelf = shelf or Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    shelf = shelf or Shelf(open_store(Location(url=f"memory://{uuid4().hex}")), "x")
     ends = [0, *sorted(cuts), 10**6]
     parts = [{name: column[a:b] for name, column in table.columns.items()} for a, b in pairwise(ends)]
     fragments = [write_codes(shelf, f"{number}", part, table.domain) for number, part in enumerate(parts)]
@@ -335,7 +335,7 @@ def counts_in_parts(snapshot: Snapshot, clique: Clique, parts: int) -> Ints:
 
 
 def test_c1_counts_that_were_kept_of_other_rows_are_not_used() -> None:
-    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    shelf = Shelf(open_store(Location(url=f"memory://{uuid4().hex}")), "x")
     old, new = encoded(THREE, [(0,), (0,)]), encoded(THREE, [(1,), (2,)])
     assert open_counter(snapshot_of(old, [1], shelf), [("a0",)], 1.0).counts(("a0",)).tolist() == [2, 0, 0]
     assert open_counter(snapshot_of(new, [1], shelf), [("a0",)], 1.0).counts(("a0",)).tolist() == [0, 1, 1]
@@ -396,7 +396,7 @@ def in_fragments(table: EncodedTable, shelf: Shelf, rows: int) -> Snapshot:
 @pytest.mark.parametrize("late", [0, 1, 2])
 def test_c1_a_part_that_was_counted_of_an_earlier_snapshot_is_not_added(late: int) -> None:
     # The first snapshot has the one person's row in another fragment, so in another part: it would be counted twice.
-    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    shelf = Shelf(open_store(Location(url=f"memory://{uuid4().hex}")), "x")
     before = in_fragments(encoded(THREE, [(0,), (1,), (1,)]), shelf, 3)
     straggler: dict[str, bytes] = {}
 
@@ -429,7 +429,7 @@ def test_c1_a_part_that_was_counted_of_an_earlier_snapshot_is_not_added(late: in
 
 
 def test_c1_a_part_is_not_taken_for_another_nor_for_one_of_another_division() -> None:
-    shelf = Shelf(open_store(Place(url=f"memory://{uuid4().hex}")), "x")
+    shelf = Shelf(open_store(Location(url=f"memory://{uuid4().hex}")), "x")
     rows = in_fragments(encoded(THREE, [(0,), (1,), (2,)]), shelf, 3)
 
     def copies(name: str, parts: int) -> None:

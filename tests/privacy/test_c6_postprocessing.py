@@ -25,7 +25,7 @@ from ppsyn.privacy.curator import TableCurator
 from ppsyn.releases.layout import REPORT
 from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.reporting import make_report
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
 
@@ -183,5 +183,5 @@ def test_c6_the_report_is_made_from_the_released_folder_alone(tmp_path: Path) ->
     release = make_release(tmp_path / "made", private_frame(), SCHEMA)
     shutil.copytree(release.folder, tmp_path / "copy")
     shutil.rmtree(tmp_path / "made")
-    store = open_store(Place(url=str(tmp_path / "copy")))
+    store = open_store(Location(url=str(tmp_path / "copy")))
     assert make_report(store, read_manifest(store)[0]) == store.get(REPORT)

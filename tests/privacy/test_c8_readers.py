@@ -24,7 +24,7 @@ from ppsyn.data.sources import read_batches
 from ppsyn.domain import domain_of
 from ppsyn.errors import DomainRefusedError
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
@@ -40,8 +40,8 @@ each_line = st.sampled_from([*LINES, *BROKEN, b""]) | st.binary(max_size=9).map(
 _numbers = itertools.count()
 
 
-def memory() -> Place:
-    return Place(url=f"memory://c8-readers-{next(_numbers)}")
+def memory() -> Location:
+    return Location(url=f"memory://c8-readers-{next(_numbers)}")
 
 
 def rows_of(source: Source, schema: TableSchema = SCHEMA) -> list[Row]:

@@ -54,7 +54,7 @@ from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest, Request, SelectRequest
 from ppsyn.runs.account_check import check_known
 from ppsyn.schemas.account import CapChange, Charge, Close, Entry, Hold, Spent, from_bytes, to_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 COUNTER = TableCounter(encoded(Domain((Attribute("a0", 2),)), [(0,), (1,), (1,)]))
@@ -70,13 +70,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.slow)])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     """A place that processes can share."""
     return place_of(request, tmp_path)
 
 
-def entries_in(place: Place) -> list[bytes]:
-    return StoredAccount(open_store(place), DATASET).entries()
+def entries_in(location: Location) -> list[bytes]:
+    return StoredAccount(open_store(location), DATASET).entries()
 
 
 # Any sequence of writes, by any number of handles, some of which have not looked for long
@@ -275,7 +275,7 @@ def test_c9_a_close_that_tells_more_than_was_held_is_refused(told: Fraction) -> 
 def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_anything_is_spent(
     tmp_path: Path,
 ) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     account = open_account(store)
     account.hold("r", Fraction(1, 2), DIGEST)
     account.charge("r", 0, cost(GRAIN))
@@ -331,7 +331,7 @@ def test_c9_the_store_holds_the_charge_of_this_request_at_the_moment_of_the_draw
     found: list[Entry] = []
 
     def look(count: int) -> Ints:
-        found.append(from_bytes(open_store(store.place).get(charge_key("r", 0))))
+        found.append(from_bytes(open_store(store.location).get(charge_key("r", 0))))
         return np.zeros(count, np.int64)
 
     watch_draws(monkeypatch, Watched(counts=look, choice=lambda count: int(look(count)[0])))
@@ -387,14 +387,14 @@ RUNS = [f"run-{number}" for number in range(8)]
 STEPS = 25
 
 
-def prepared(place: Place, cap: Fraction, each: Fraction) -> None:
-    account = open_account(open_store(place), cap)
+def prepared(location: Location, cap: Fraction, each: Fraction) -> None:
+    account = open_account(open_store(location), cap)
     for run in RUNS:
         account.hold(run, each, DIGEST)
 
 
 def test_c9_many_processes_lose_and_share_no_entry_and_together_hold_exactly_what_fits(
-    shared: Place, tmp_path: Path
+    shared: Location, tmp_path: Path
 ) -> None:
     each, asked = Fraction(1, 10), Fraction(1, 15)  # two tenths are left: three of the forty holds that are tried fit
     prepared(shared, Fraction(1), each)
@@ -409,7 +409,7 @@ def test_c9_many_processes_lose_and_share_no_entry_and_together_hold_exactly_wha
 
 
 def test_c9_processes_killed_at_any_moment_leave_a_sound_account_with_every_charge_they_reported(
-    shared: Place, tmp_path: Path
+    shared: Location, tmp_path: Path
 ) -> None:
     prepared(shared, Fraction(1), Fraction(1, 10))
     logs = {run: tmp_path / run for run in RUNS[:4]}
@@ -432,7 +432,7 @@ def test_c9_processes_killed_at_any_moment_leave_a_sound_account_with_every_char
     assert 0 <= lost <= killed + 4
 
 
-def test_c9_of_processes_that_go_on_with_one_run_each_step_is_charged_by_one(shared: Place, tmp_path: Path) -> None:
+def test_c9_of_processes_that_go_on_with_one_run_each_step_is_charged_by_one(shared: Location, tmp_path: Path) -> None:
     prepared(shared, Fraction(1), Fraction(1, 10))
     logs = [tmp_path / str(number) for number in range(4)]
     jobs = [start(spend_until_taken, Writer.of(shared), RUNS[0], GRAIN, STEPS, log) for log in logs]
@@ -445,7 +445,7 @@ def test_c9_of_processes_that_go_on_with_one_run_each_step_is_charged_by_one(sha
 # Several machines
 
 
-def test_c9_machines_that_name_the_same_bucket_differently_keep_one_account(s3: Place, tmp_path: Path) -> None:
+def test_c9_machines_that_name_the_same_bucket_differently_keep_one_account(s3: Location, tmp_path: Path) -> None:
     assert s3.endpoint is not None
     other = s3.model_copy(update={"endpoint": s3.endpoint.replace("127.0.0.1", "localhost"), "url": f"{s3.url}/"})
     assert other.endpoint != s3.endpoint
@@ -455,10 +455,10 @@ def test_c9_machines_that_name_the_same_bucket_differently_keep_one_account(s3: 
 def test_c9_paths_to_the_same_folder_keep_one_account(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "store")
-    check_two_machines(Place(url=str(tmp_path / "store")), Place(url=f"{tmp_path}/link/../link/"), tmp_path)
+    check_two_machines(Location(url=str(tmp_path / "store")), Location(url=f"{tmp_path}/link/../link/"), tmp_path)
 
 
-def check_two_machines(one: Place, two: Place, folder: Path) -> None:
+def check_two_machines(one: Location, two: Location, folder: Path) -> None:
     """Two processes on each, and twelve tries to hold what there is room for once."""
     prepared(one, Fraction(1), Fraction(1, 10))
     rho, asked = Fraction(1, 200), Fraction(1, 7)

@@ -28,7 +28,7 @@ from ppsyn.releases.layout import release_folder
 from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.writer import publish
 from ppsyn.runs.run import Run
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import AccountPart
 from ppsyn.schemas.quality import QualityRecord
 from ppsyn.schemas.release import ReleaseConfig
@@ -152,12 +152,12 @@ def actions(turns: Turns, config: ReleaseConfig, other: Other) -> list[Callable[
 
 
 def world(tables: Path, other: Other | None) -> tuple[Turns, ReleaseConfig, list[Callable[[], object]]]:
-    place = Place(url=f"memory://{uuid4().hex}")
+    location = Location(url=f"memory://{uuid4().hex}")
     turns = Turns({RUN: Script(seed=1), OPEN: Script(seed=other.seed if other else 0)})
     steps: list[Callable[[], object]] = []
     if other is not None:
-        steps = actions(turns, config_of(tables / f"other-{other.rows}.parquet", place, SMALL), other)
-    return turns, config_of(tables / "first.parquet", place), steps
+        steps = actions(turns, config_of(tables / f"other-{other.rows}.parquet", location, SMALL), other)
+    return turns, config_of(tables / "first.parquet", location), steps
 
 
 def released(config: ReleaseConfig, turns: Turns, steps: list[Callable[[], object]], *, is_before: bool) -> RunRef:
@@ -183,7 +183,7 @@ def begin_after(config: ReleaseConfig, turns: Turns, steps: list[Callable[[], ob
 
 
 def contents(ref: RunRef) -> dict[str, bytes]:
-    store = open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+    store = open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
     return {key: store.get(key) for key in store.keys()}  # noqa: SIM118  not a dict
 
 
@@ -203,7 +203,7 @@ def figures_beside(tables: Path, other: Other | None) -> dict[str, bytes]:
         ref = released(config, turns, [], is_before=False)
         if other is not None and other.is_before:
             steps.pop(0)()
-        store = open_store(ref.releases.under(release_folder(ref.dataset, ref.run)))
+        store = open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
         manifest, digest = read_manifest(store)
         sets = sets_of(domain_of(SCHEMA), manifest.method.workload, [("sex", "age")])
         record = QualityRecord(

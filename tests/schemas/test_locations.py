@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ from ppsyn.schemas.locations import Place
     ],
 )
 def test_an_address_says_what_it_is(url: str, kind: str) -> None:
-    place = Place(url=url)
-    found = {"local": place.is_local, "s3": place.is_s3, "memory": place.is_memory}
+    location = Location(url=url)
+    found = {"local": location.is_local, "s3": location.is_s3, "memory": location.is_memory}
     assert [name for name, is_it in found.items() if is_it] == [kind]
 
 
 def test_an_address_alone_is_a_place() -> None:
-    assert Place.model_validate("s3://bucket/x") == Place(url="s3://bucket/x")
+    assert Location.model_validate("s3://bucket/x") == Location(url="s3://bucket/x")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_an_address_alone_is_a_place() -> None:
 )
 def test_a_place_that_cannot_be_is_refused_by_its_rule(fields: dict[str, str], rule: str) -> None:
     with pytest.raises(ValidationError, match=rule):
-        Place.model_validate(fields)
+        Location.model_validate(fields)
 
 
 @pytest.mark.parametrize(
@@ -71,35 +71,35 @@ def test_a_place_that_cannot_be_is_refused_by_its_rule(fields: dict[str, str], r
     ],
 )
 def test_a_place_has_places_inside(url: str, inside: str) -> None:
-    assert Place(url=url).under("a/b").url == inside
+    assert Location(url=url).child("a/b").url == inside
 
 
 def test_a_place_inside_has_the_same_keys_and_server() -> None:
-    place = Place(url="s3://bucket", endpoint="https://s3.example.org", region="eu-west-1", credentials="OTHER")
-    assert place.under("a") == place.model_copy(update={"url": "s3://bucket/a"})
+    location = Location(url="s3://bucket", endpoint="https://s3.example.org", region="eu-west-1", credentials="OTHER")
+    assert location.child("a") == location.model_copy(update={"url": "s3://bucket/a"})
 
 
 @pytest.mark.parametrize(
     ("url", "seen"), [("out", "/x/y/out"), ("../out", "/x/out"), (".", "/x/y"), ("/abs", "/abs"), ("~", "/x/y/~")]
 )
 def test_a_path_is_seen_from_the_folder_of_its_file(url: str, seen: str) -> None:
-    assert Place(url=url).seen_from(Path("/x/y")).url == seen
+    assert Location(url=url).resolved_against(Path("/x/y")).url == seen
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/../x", "memory://m"])
 def test_other_addresses_are_the_same_from_everywhere(url: str) -> None:
-    assert Place(url=url).seen_from(Path("/x/y")) == Place(url=url)
+    assert Location(url=url).resolved_against(Path("/x/y")) == Location(url=url)
 
 
 @given(st.text())
 def test_any_text_is_a_place_or_refused(text: str) -> None:
     try:
-        place = Place.model_validate(text)
+        location = Location.model_validate(text)
     except ValidationError:
         return
-    assert place.url == text
+    assert location.url == text
 
 
 @given(st.text(min_size=1).filter(lambda text: "://" not in text and "\0" not in text))
 def test_what_has_no_scheme_is_a_path(text: str) -> None:
-    assert Place(url=text).is_local
+    assert Location(url=text).is_local

@@ -29,7 +29,7 @@ from ppsyn.privacy.account_state import Book, Part
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Spend
 from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Grant, Hold, Opening, Seal, Spent, from_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 DATASET = "adult"
@@ -253,16 +253,16 @@ def charge_key(run: str, step: int, dataset: str = DATASET) -> str:
     return f"accounts/{dataset}/charges/{run}/{step:06d}.json"
 
 
-def new_memory() -> Place:
+def new_memory() -> Location:
     """A place that is empty and ends with this process."""
-    return Place(url=f"memory://{uuid4().hex}")
+    return Location(url=f"memory://{uuid4().hex}")
 
 
-def place_of(request: pytest.FixtureRequest, folder: Path) -> Place:
+def place_of(request: pytest.FixtureRequest, folder: Path) -> Location:
     """An empty place of the kind that a fixture's parameter names."""
     match request.param:
         case "local":
-            return Place(url=str(folder / "store"))
+            return Location(url=str(folder / "store"))
         case "memory":
             return new_memory()
         case name:
@@ -278,7 +278,7 @@ def open_account(store: Store, cap: Fraction = Fraction(1), dataset: str = DATAS
 
 def reopened(kind: type[StoreT], store: Store) -> StoreT:
     """The same store, of another class."""
-    return kind(store.place, store._backend, store._prefix)
+    return kind(store.location, store._backend, store._prefix)
 
 
 class LyingStore(Store):
@@ -420,17 +420,19 @@ _PROCESSES.set_forkserver_preload(["ppsyn.privacy.account", "hypothesis.stateful
 class Writer:
     """What a process needs to write to an account: the place, and its keys, which no argument of a command shows."""
 
-    place: Place
+    location: Location
     keys: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, place: Place) -> "Writer":
+    def of(cls, location: Location) -> "Writer":
         """With the keys that this process has."""
-        return cls(place, {name: value for name, value in os.environ.items() if name.startswith(place.credentials)})
+        return cls(
+            location, {name: value for name, value in os.environ.items() if name.startswith(location.credentials)}
+        )
 
     def account(self) -> StoredAccount:
         os.environ.update(self.keys)
-        return StoredAccount(open_store(self.place), DATASET)
+        return StoredAccount(open_store(self.location), DATASET)
 
 
 def start(job: Callable[..., None], *given: object) -> BaseProcess:

@@ -230,8 +230,8 @@ def _fail_at(point: str, canary: str) -> None:
         raise error from KeyError(canary)
 
     def lose_the_store(shelf: Any, *arguments: Any) -> Any:  # noqa: ANN401  as the function that it stands before
-        shutil.rmtree(shelf.store.place.url)
-        Path(shelf.store.place.url).write_text("not a folder any more", encoding="utf-8")
+        shutil.rmtree(shelf.store.location.url)
+        Path(shelf.store.location.url).write_text("not a folder any more", encoding="utf-8")
         return write(shelf, *arguments)
 
     write = records.write_codes

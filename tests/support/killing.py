@@ -43,7 +43,7 @@ from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.writer import file_digest
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.record import private_folder
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
 from ppsyn.validation import validate
@@ -462,7 +462,7 @@ class Look:
         return self.ledger.spent if self.ledger else Fraction(0)
 
 
-def look(root: Place, run: str) -> Look:
+def look(root: Location, run: str) -> Look:
     """Look at a run from outside."""
     store = open_store(root)
     account = StoredAccount(store, DATASET)
@@ -478,10 +478,10 @@ def _torn(store: Store, run: str) -> Iterator[str]:
     """A release is there with all that its manifest names, and a folder of this machine only as a whole."""
     folder = release_folder(DATASET, run)
     if not store.has(f"{folder}/{MANIFEST}"):
-        if store.place.is_local and Path(store.url(folder)).exists():
+        if store.location.is_local and Path(store.url(folder)).exists():
             yield "a folder without a manifest"
         return
-    manifest, _ = read_manifest(open_store(store.place.under(folder)))
+    manifest, _ = read_manifest(open_store(store.location.child(folder)))
     for name, digest in manifest.files.items():
         if not store.has(f"{folder}/{name}") or file_digest(store, f"{folder}/{name}") != digest:
             yield f"{name} is not what the manifest says"
@@ -495,7 +495,7 @@ def _leftovers(store: Store, run: str) -> Iterator[str]:
 
 def _names(store: Store, folder: str) -> list[str]:
     """All files of a folder; of this machine's also those that obstore does not list."""
-    if not store.place.is_local:
+    if not store.location.is_local:
         return [key.removeprefix(f"{folder}/") for key in store.keys(folder)]
     root = Path(store.url(folder))
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
@@ -515,7 +515,7 @@ class Draw:
 class Story:
     """A run that died, and what became of it."""
 
-    root: Place
+    root: Location
     run: str
     died: Ended
     at_death: Look
@@ -536,7 +536,7 @@ class Stage:
 
     starter: Starter
     folder: Path
-    root: Place
+    root: Location
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, **changes: Mapping[str, object]) -> Path:
@@ -556,7 +556,7 @@ class Stage:
 
     def findings(self, run: str) -> tuple[str, ...]:
         """What an audit finds wrong, the account included."""
-        release = open_store(self.root.under(release_folder(DATASET, run)))
+        release = open_store(self.root.child(release_folder(DATASET, run)))
         found = audit(release, StoredAccount(open_store(self.root), DATASET))
         return tuple(f"{finding.subject}: {finding.problem}" for finding in found if finding.problem is not None)
 
@@ -571,9 +571,9 @@ class Stage:
         return Story(self.root, run, died, at_death, resumed, look(self.root, run), self.draws(), findings)
 
 
-def objects(place: Place) -> dict[str, bytes]:
+def objects(location: Location) -> dict[str, bytes]:
     """All that is in a folder, by its path."""
-    root = Path(place.url)
+    root = Path(location.url)
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
@@ -594,9 +594,9 @@ def table() -> None:
         starter = Starter({})
         stack.callback(starter.close)
         for number, scene in enumerate((UNWRITTEN, *SCENES)):
-            s3 = Place(url=f"s3://{servers.BUCKET}/{number}", endpoint=bucket.endpoint, credentials="TABLE")
+            s3 = Location(url=f"s3://{servers.BUCKET}/{number}", endpoint=bucket.endpoint, credentials="TABLE")
             home = Path(folder) / str(number)
-            root = s3 if scene.is_s3 else Place(url=str(home / "out"))
+            root = s3 if scene.is_s3 else Location(url=str(home / "out"))
             _say(_row(scene, Stage(starter, home, root).play(scene.point, scene.nth)))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
@@ -67,8 +67,8 @@ def parquet_bytes(
     return sink.getvalue().to_pybytes()
 
 
-def put(place: Place, files: dict[str, bytes]) -> None:
-    store = open_store(place)
+def put(location: Location, files: dict[str, bytes]) -> None:
+    store = open_store(location)
     for key, data in files.items():
         store.put(key, data)
 
@@ -80,22 +80,22 @@ def halves(rows: Rows, write: Callable[[Rows], bytes], suffix: str) -> dict[str,
 
 
 def csv_source(
-    place: Place, rows: Rows, *, batch_rows: int = 2, names: Sequence[str] = ("age", "job.title", "who")
+    location: Location, rows: Rows, *, batch_rows: int = 2, names: Sequence[str] = ("age", "job.title", "who")
 ) -> Source:
-    put(place, halves(rows, lambda part: csv_bytes(part, names), "csv"))
-    return CsvSource(kind="csv", path=place, batch_rows=batch_rows)
+    put(location, halves(rows, lambda part: csv_bytes(part, names), "csv"))
+    return CsvSource(kind="csv", path=location, batch_rows=batch_rows)
 
 
 def parquet_source(
-    place: Place,
+    location: Location,
     rows: Rows,
     *,
     batch_rows: int = 2,
     names: Sequence[str] = ("age", "job.title", "who"),
     types: dict[str, pa.DataType] | None = None,
 ) -> Source:
-    put(place, halves(rows, lambda part: parquet_bytes(part, names, types), "parquet"))
-    return ParquetSource(kind="parquet", path=place, batch_rows=batch_rows)
+    put(location, halves(rows, lambda part: parquet_bytes(part, names, types), "parquet"))
+    return ParquetSource(kind="parquet", path=location, batch_rows=batch_rows)
 
 
 def sqlite_source(

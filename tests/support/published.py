@@ -23,7 +23,7 @@ from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_vali
 from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import FIRST, Grant, Line, from_bytes, hash_of, to_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import FileDigest, Manifest
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
@@ -96,10 +96,10 @@ class Published:
 
     @property
     def store(self) -> Store:
-        return open_store(self.ref.releases.under(release_folder(self.ref.dataset, self.ref.run)))
+        return open_store(self.ref.releases.child(release_folder(self.ref.dataset, self.ref.run)))
 
 
-def config_of(source: Path, root: Place, changes: Mapping[str, object] | None = None) -> ReleaseConfig:
+def config_of(source: Path, root: Location, changes: Mapping[str, object] | None = None) -> ReleaseConfig:
     """A release of the Parquet file `source` into `root`."""
     document = {
         "dataset": DATASET,
@@ -154,7 +154,7 @@ def make_release(
     frame: pd.DataFrame | None = None,
     schema: TableSchema = SCHEMA,
     *,
-    root: Place | None = None,
+    root: Location | None = None,
     run: str = RUN,
     changes: Mapping[str, object] | None = None,
     lost: Collection[int] = (),
@@ -164,7 +164,7 @@ def make_release(
     source = folder / "table.parquet"
     table = pa.Table.from_pandas(people() if frame is None else frame, preserve_index=False)
     pq.write_table(table, source)
-    config = config_of(source, root or Place(url=str(folder / "store")), changes)
+    config = config_of(source, root or Location(url=str(folder / "store")), changes)
     done = finish(begin(config, schema, run), lost)
     stage(done)
     publish(done)
@@ -188,13 +188,13 @@ def shared_release(folders: pytest.TempPathFactory) -> Published:
 def _crowded_release(folder: Path) -> Published:
     source = folder / "table.parquet"
     pq.write_table(pa.Table.from_pandas(people(), preserve_index=False), source)
-    place, small = Place(url=str(folder / "store")), {"privacy": {"epsilon": 0.5, "delta": 1e-6}}
-    abandoned = _asked(begin(config_of(source, place, small), run=ABANDONED))
+    location, small = Location(url=str(folder / "store")), {"privacy": {"epsilon": 0.5, "delta": 1e-6}}
+    abandoned = _asked(begin(config_of(source, location, small), run=ABANDONED))
     abandoned.private.delete(records.private_folder(ABANDONED))
     abandoned.account.close(ABANDONED, None)
-    config = config_of(source, place)
+    config = config_of(source, location)
     run = _asked(begin(config))
-    _asked(begin(config_of(source, place, small), run=OPEN))
+    _asked(begin(config_of(source, location, small), run=OPEN))
     done = finish(run, LOST)
     stage(done)
     publish(done)
@@ -215,7 +215,7 @@ def copied(folder: Path, target: Path) -> Path:
 
 def in_memory(folder: Path, name: str) -> Store:
     """A copy of a release that is quick to read."""
-    store = open_store(Place(url=f"memory://{name}"))
+    store = open_store(Location(url=f"memory://{name}"))
     for path in folder.iterdir():
         store.put(path.name, path.read_bytes())
     return store
@@ -234,7 +234,7 @@ def reseal(folder: Path, manifest: Manifest | None = None) -> None:
 
 def retell(folder: Path, manifest: Manifest) -> None:
     """Make the report anew for this manifest, and reseal."""
-    (folder / REPORT).write_bytes(make_report(open_store(Place(url=str(folder))), manifest))
+    (folder / REPORT).write_bytes(make_report(open_store(Location(url=str(folder))), manifest))
     reseal(folder, manifest)
 
 

@@ -27,7 +27,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import FlowRunSort
 from support.servers import HOST, OWNED, new_weed, postgresql, postgresql_programs, seaweedfs
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,7 +156,7 @@ def is_in(state: str, number: UUID) -> bool:
 
 def answers() -> int:
     """How many questions of all runs have had their answer."""
-    store = open_store(Place(url="s3://ppsyn-state/prod", endpoint=ENDPOINT, credentials="PPSYN_STATE"))
+    store = open_store(Location(url="s3://ppsyn-state/prod", endpoint=ENDPOINT, credentials="PPSYN_STATE"))
     return sum("/answers/" in key for key in store.keys("runs"))
 
 

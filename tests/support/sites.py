@@ -24,7 +24,7 @@ from support.small_release import DATASET
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import release_folder
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 ROOT = Path(__file__).parents[2]
@@ -173,12 +173,12 @@ def descendants(number: int) -> list[int]:
 
 
 def store_of(folder: Path) -> Store:
-    return open_store(Place(url=str(folder / "out")))
+    return open_store(Location(url=str(folder / "out")))
 
 
 def assert_published(file: Path, run: str) -> None:
     """The release of the run is there and holds all that it says, its account included."""
-    folder = open_store(Place(url=str(file.parent / "out" / release_folder(DATASET, run))))
+    folder = open_store(Location(url=str(file.parent / "out" / release_folder(DATASET, run))))
     found = list(audit(folder, StoredAccount(store_of(file.parent), DATASET)))
     assert len(found) > 10
     assert [finding for finding in found if finding.problem] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 DATASET = "club"
 ROWS = 400
@@ -53,7 +53,7 @@ def table_text(rows: int = ROWS, seed: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_release(folder: Path, root: Place | str = "out", **changes: Mapping[str, object]) -> Path:
+def write_release(folder: Path, root: Location | str = "out", **changes: Mapping[str, object]) -> Path:
     """Write table.csv, schema.yaml and release.yaml into a folder; returns the release file.
 
     Args:
@@ -64,11 +64,11 @@ def write_release(folder: Path, root: Place | str = "out", **changes: Mapping[st
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "table.csv").write_text(table_text(), encoding="utf-8")
     (folder / "schema.yaml").write_text(yaml.safe_dump(dict(SCHEMA), sort_keys=False), encoding="utf-8")
-    place = root if isinstance(root, str) else root.model_dump(mode="json", exclude_none=True)
+    location = root if isinstance(root, str) else root.model_dump(mode="json", exclude_none=True)
     document: dict[str, object] = {
         **RELEASE,
         "source": {"kind": "csv", "path": "table.csv", "batch_rows": BATCH_ROWS},
-        "stores": {"root": place},
+        "stores": {"root": location},
     }
     for section, fields in changes.items():
         before = document.get(section)

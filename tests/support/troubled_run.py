@@ -21,12 +21,12 @@ from ppsyn.releases.layout import release_folder
 from ppsyn.releases.writer import is_published, publish
 from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import open_store
 
 
-def release_in(folder: Path, root: Place) -> ReleaseConfig:
+def release_in(folder: Path, root: Location) -> ReleaseConfig:
     """A small release of a table in the folder."""
     pq.write_table(pa.Table.from_pandas(people(), preserve_index=False), folder / "table.parquet")
     return config_of(folder / "table.parquet", root)
@@ -55,7 +55,7 @@ def outcome(config: ReleaseConfig) -> dict[str, object]:
     account = StoredAccount(root, DATASET)
     part, folder = account.part(RUN) if account.find() else None, release_folder(DATASET, RUN)
     is_whole = root.has(f"{folder}/manifest.json")
-    found = audit(open_store(config.stores.root.under(folder)), account) if is_whole else ()
+    found = audit(open_store(config.stores.root.child(folder)), account) if is_whole else ()
     return {
         "charged": 0.0 if part is None else float(part.spent),
         "granted": 0.0 if part is None else float(part.total),
@@ -83,7 +83,7 @@ def main(kind: str, folder: Path, number: int) -> dict[str, object]:
     """Run it; what is told is how it stood when it was refused, and how in the end."""
     root = folder / "store"
     root.mkdir()
-    config = release_in(folder, Place(url=str(root)))
+    config = release_in(folder, Location(url=str(root)))
     if kind == "full":
         _mounted(f"size={number}k", root)
         refused = _tried(config)

@@ -9,7 +9,7 @@ from support.benchmark_tables import toy_settings, write_toys
 from ppsyn.benchmark.runs import missing_runs
 from ppsyn.errors import InvariantError, ModelTooLargeError
 from ppsyn.schemas.benchmark import BenchmarkRun
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks import benchmark
 
@@ -17,8 +17,8 @@ CANARY = "canary7f3a91"
 
 
 def ref_of(run: BenchmarkRun, out: Path) -> RunRef:
-    place = Place(url=str(out))
-    return RunRef(run=run.name, dataset=run.dataset, root=place, private=place, releases=place)
+    location = Location(url=str(out))
+    return RunRef(run=run.name, dataset=run.dataset, root=location, private=location, releases=location)
 
 
 def test_a_run_leaves_its_row(tmp_path: Path) -> None:

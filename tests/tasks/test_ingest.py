@@ -11,7 +11,7 @@ from ppsyn.errors import CapExceededError, ResumeRefusedError, RunError, SourceE
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.runs.record import private_folder, ref_of
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
@@ -32,8 +32,8 @@ def config_of(folder: Path, root: str | None = None, **changes: object) -> Relea
     return ReleaseConfig.model_validate(document)
 
 
-def keys(place: Place) -> list[str]:
-    return open_store(place).keys()
+def keys(location: Location) -> list[str]:
+    return open_store(location).keys()
 
 
 @pytest.fixture

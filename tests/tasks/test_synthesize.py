@@ -11,7 +11,7 @@ from support.published import SCHEMA, begin, config_of, people
 from ppsyn.mechanisms.state import State
 from ppsyn.releases.audit import audit
 from ppsyn.releases.reader import released
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
 from ppsyn.tasks import publish, synthesize
@@ -38,7 +38,7 @@ class Notes:
 def ref(tmp_path: Path) -> Iterator[RunRef]:
     """A run that has its table and has asked nothing."""
     people().to_parquet(tmp_path / "table.parquet")
-    made = begin(config_of(tmp_path / "table.parquet", Place(url=f"memory://{uuid4().hex}")), SCHEMA).ref
+    made = begin(config_of(tmp_path / "table.parquet", Location(url=f"memory://{uuid4().hex}")), SCHEMA).ref
     yield made
     forget(made)
 
@@ -134,6 +134,6 @@ def test_the_tasks_in_order_publish_a_release_that_audits(ref: RunRef) -> None:
     assert not publish.is_published(ref)
     url = publish.publish.fn(ref)
     assert publish.is_published(ref)
-    assert publish.publish.fn(ref) == url == released(ref).place.url
+    assert publish.publish.fn(ref) == url == released(ref).location.url
     assert [finding for finding in audit(released(ref)) if finding.problem] == []
     assert [key for key in open_store(ref.private).keys("runs") if "/private/" in key] == []

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from obstore.exceptions import BaseError
 
 from ppsyn.errors import SourceError, StoreError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource
 from ppsyn.storage import Store, open_store
 
@@ -53,34 +53,33 @@ def find_fragments(source: CsvSource | ParquetSource) -> list[Fragment]:
     Raises:
         SourceError: If there is none, or the place cannot be listed.
     """
-    place = source.path
+    location = source.path
     try:
-        found = _find(place, ENDINGS[source.kind])
+        found = _find(location, ENDINGS[source.kind])
     except StoreError as error:
         problem = str(error)
     else:
         if found:
             return found
-        problem = (
-            f"Expected a file, or a folder with at least one {' or '.join(ENDINGS[source.kind])} file, at {place.url}."
-        )
+        endings = " or ".join(ENDINGS[source.kind])
+        problem = f"Expected a file, or a folder with at least one {endings} file, at {location.url}."
     raise SourceError(problem)
 
 
-def _find(place: Place, endings: tuple[str, ...]) -> list[Fragment]:
-    folder, _, name = place.url.rstrip("/").rpartition("/")
-    if place.is_local:
-        path = Path(place.url)
+def _find(location: Location, endings: tuple[str, ...]) -> list[Fragment]:
+    folder, _, name = location.url.rstrip("/").rpartition("/")
+    if location.is_local:
+        path = Path(location.url)
         if path.is_file():
-            parent = place.model_copy(update={"url": str(path.absolute().parent)})
+            parent = location.model_copy(update={"url": str(path.absolute().parent)})
             return [Fragment(open_store(parent), path.name)]
         if not path.is_dir():
             return []
-    elif not place.url.endswith("/") and not folder.endswith("/"):
-        parent = open_store(place.model_copy(update={"url": folder}))
+    elif not location.url.endswith("/") and not folder.endswith("/"):
+        parent = open_store(location.model_copy(update={"url": folder}))
         if parent.has(name):
             return [Fragment(parent, name)]
-    store = open_store(place)
+    store = open_store(location)
     keys = store.keys()
     return [Fragment(store, key) for key in keys if _is_fragment(key, endings)]
 

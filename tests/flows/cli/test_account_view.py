@@ -12,7 +12,7 @@ from ppsyn.flows.cli.account_view import Statement, set_cap, statement
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import epsilon_from, rho_from
 from ppsyn.privacy.ledger import Spend
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 
@@ -24,7 +24,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 @pytest.fixture
 def store(release: Published, tmp_path: Path) -> Store:
     """A copy of the store, to be changed."""
-    return open_store(Place(url=str(copied(Path(release.ref.root.url), tmp_path / "store"))))
+    return open_store(Location(url=str(copied(Path(release.ref.root.url), tmp_path / "store"))))
 
 
 def printed(found: Statement, monkeypatch: pytest.MonkeyPatch, columns: int = 80) -> str:
@@ -96,26 +96,26 @@ def test_no_run_name_is_cut_in_a_narrow_terminal(
 
 
 def test_numbers_of_every_size_fit_into_eighty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    account = StoredAccount(open_store(Place(url=str(tmp_path))), "people")
+    account = StoredAccount(open_store(Location(url=str(tmp_path))), "people")
     account.open(Fraction(10**9), 1e-300, "a row")
     for number, rho in enumerate([Fraction(1, 3 * 10**200), Fraction(123456789, 7), Fraction(1, 7)]):
         run = f"20310203-0405{number:02d}-0a1b2c3d"
         account.hold(run, rho, "0" * 64)
         account.charge(run, 0, Spend("measure", rho, "0" * 64, ("a",)))
-    text = printed(statement(open_store(Place(url=str(tmp_path))), "people"), monkeypatch)
+    text = printed(statement(open_store(Location(url=str(tmp_path))), "people"), monkeypatch)
     assert all(f"20310203-0405{number:02d}-0a1b2c3d" in text for number in range(3))
     assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("column", ["who", "[bold]who", "who[/bold]", "[who]", "[red]", ":smile:"])
 def test_the_unit_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
-    store, unit = open_store(Place(url=str(tmp_path))), f"the person in {column!r}"
+    store, unit = open_store(Location(url=str(tmp_path))), f"the person in {column!r}"
     StoredAccount(store, "people").open(Fraction(1), 1e-6, unit)
     assert unit in printed(statement(store, "people"), monkeypatch)
 
 
 def test_an_account_without_delta_tells_rho_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     StoredAccount(store, "people").open(Fraction(1, 2), None, "a row")
     found = statement(store, "people")
     assert found.as_json()["cap"] == {"rho": "1/2", "rho_value": 0.5, "epsilon": None}
@@ -126,7 +126,7 @@ def test_an_unknown_dataset_is_told_with_those_that_there_are(release: Published
     with pytest.raises(AccountError, match=r"no account of 'poeple' .* Accounts there: people\."):
         statement(release.root, "poeple")
     with pytest.raises(AccountError, match="Accounts there: none"):
-        statement(open_store(Place(url=str(tmp_path))), "people")
+        statement(open_store(Location(url=str(tmp_path))), "people")
 
 
 @pytest.mark.parametrize("dataset", ["", "..", "../people", "a/b", "/", "people/", "a b", "ü", "PEOPLE"])
@@ -157,7 +157,7 @@ def test_a_cap_that_is_none_is_refused(store: Store, epsilon: float) -> None:
 
 
 def test_a_cap_of_an_account_without_delta_cannot_be_an_epsilon(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     StoredAccount(store, "people").open(Fraction(1), None, "a row")
     with pytest.raises(AccountError, match="names no delta"):
         set_cap(store, "people", 1.0)

@@ -19,7 +19,7 @@ from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.cleanup import give_up
 from ppsyn.runs.record import private_folder
 from ppsyn.schemas.limits import ARRAYS_BYTES
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 
@@ -31,7 +31,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 @pytest.fixture
 def store(release: Published, tmp_path: Path) -> Store:
     """A copy of the store, to be changed."""
-    return open_store(Place(url=str(copied(Path(release.ref.root.url), tmp_path / "store"))))
+    return open_store(Location(url=str(copied(Path(release.ref.root.url), tmp_path / "store"))))
 
 
 def ppsyn(*arguments: object) -> Result:
@@ -49,12 +49,12 @@ def test_giving_a_run_up_frees_what_it_holds_and_removes_its_table(store: Store)
     assert store.keys(private_folder(OPEN)) == []
 
 
-@pytest.mark.parametrize("gone", ["config.json", "places.json", "answers", "checkpoints", ""])
+@pytest.mark.parametrize("gone", ["config.json", "locations.json", "answers", "checkpoints", ""])
 def test_a_run_is_given_up_from_its_account_alone(store: Store, gone: str) -> None:
     for key in store.keys(f"runs/{OPEN}"):
         if key.startswith(f"runs/{OPEN}/{gone}") and not key.startswith(private_folder(OPEN)):
             Path(store.url(key)).unlink()
-    assert ppsyn("abandon", OPEN, "--yes", "--store", store.place.url).exit_code == 0
+    assert ppsyn("abandon", OPEN, "--yes", "--store", store.location.url).exit_code == 0
     assert state_of(statement(store, "people").book.parts[OPEN]) == "abandoned"
     assert store.keys(private_folder(OPEN)) == []
 
@@ -93,8 +93,8 @@ def test_a_run_with_answers_that_no_account_knows_keeps_what_speaks_of_it(store:
 
 def test_a_run_whose_table_may_be_anywhere_is_given_up_and_that_is_told(release: Published, store: Store) -> None:
     store.delete(private_folder(OPEN))  # as if it were elsewhere
-    Path(store.url(f"runs/{OPEN}/places.json")).unlink()
-    ended = ppsyn("abandon", OPEN, "--yes", "--store", store.place.url)
+    Path(store.url(f"runs/{OPEN}/locations.json")).unlink()
+    ended = ppsyn("abandon", OPEN, "--yes", "--store", store.location.url)
     assert ended.exit_code == Exit.STORE
     assert "is abandoned" in ended.stdout
     assert "Give the release file" in ended.stderr
@@ -102,10 +102,10 @@ def test_a_run_whose_table_may_be_anywhere_is_given_up_and_that_is_told(release:
 
 
 @pytest.fixture
-def open_run(three: dict[str, Place], tmp_path: Path) -> tuple[str, Path]:
+def open_run(three: dict[str, Location], tmp_path: Path) -> tuple[str, Path]:
     """A run in three buckets with three keys that has copied its table, and its release file."""
     people().to_parquet(tmp_path / "table.parquet", index=False)
-    stores = {name: place.model_dump(mode="json") for name, place in three.items()}
+    stores = {name: location.model_dump(mode="json") for name, location in three.items()}
     config = config_of(tmp_path / "table.parquet", three["root"], {"stores": stores})
     run = begin(config)
     run.ask()
@@ -117,23 +117,23 @@ def open_run(three: dict[str, Place], tmp_path: Path) -> tuple[str, Path]:
     return RUN, file
 
 
-def at(place: Place) -> str:
-    """A place as the command line names it."""
-    return f"{place.url}?endpoint={place.endpoint}&credentials={place.credentials}"
+def at(location: Location) -> str:
+    """A location as the command line names it."""
+    return f"{location.url}?endpoint={location.endpoint}&credentials={location.credentials}"
 
 
 @pytest.mark.parametrize("told", ["file", "places", "note"])
 def test_abandon_clears_three_buckets_with_three_keys(
-    open_run: tuple[str, Path], three: dict[str, Place], told: str
+    open_run: tuple[str, Path], three: dict[str, Location], told: str
 ) -> None:
     run, file = open_run
     open_store(three["releases"]).put(f"{staging_folder(run)}/token/synthetic.parquet", b"half")
-    places = {
+    locations = {
         "file": [file],
         "places": ["--store", at(three["root"]), "--private", at(three["private"])],
         "note": ["--store", at(three["root"])],
     }[told]
-    ended = ppsyn("abandon", run, "--yes", *places)
+    ended = ppsyn("abandon", run, "--yes", *locations)
     assert (ended.exit_code, ended.stderr) == (0, ""), ended.output
     assert open_store(three["private"]).keys() == []
     assert (told == "places") == open_store(three["releases"]).holds(staging_folder(run))  # which it was not told of
@@ -141,7 +141,7 @@ def test_abandon_clears_three_buckets_with_three_keys(
 
 
 def test_abandon_tells_what_it_could_not_remove_and_the_same_command_finishes(
-    open_run: tuple[str, Path], three: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+    open_run: tuple[str, Path], three: dict[str, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, _ = open_run
     command = ["abandon", run, "--yes", "--store", at(three["root"])]
@@ -169,7 +169,7 @@ def aged(store: Store, folder: str, days: float) -> None:
 
 
 def write_file(store: Store, folder: Path) -> Path:
-    config = config_of(folder / "table.parquet", store.place)
+    config = config_of(folder / "table.parquet", store.location)
     document = json.loads(config.model_dump_json(by_alias=True))
     file = folder / "release.yaml"
     file.write_text(json.dumps({**document, "algorithm": {}, "workload": {}, "runtime": {}}), encoding="utf-8")
@@ -200,7 +200,7 @@ def test_clean_removes_what_dead_runs_left_and_nothing_else(store: Store, tmp_pa
 
 
 def test_clean_finds_orphans_in_three_buckets_and_tells_which_it_cannot_see(
-    open_run: tuple[str, Path], three: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+    open_run: tuple[str, Path], three: dict[str, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, file = open_run
     assert ppsyn("clean", file, "--yes").stdout == "Nothing is left behind.\n"  # the run is open
@@ -225,7 +225,7 @@ def test_clean_stops_where_an_account_is_damaged(store: Store, tmp_path: Path) -
 
 
 def test_a_run_that_is_killed_leaves_nothing_that_clean_does_not_find(prefect_api: str, tmp_path: Path) -> None:
-    stage = Stage(starter_for(prefect_api), tmp_path, Place(url=str(tmp_path / "out")))
+    stage = Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
     file = stage.write()
     run = run_of(stage.start("release", str(file), point="artifacts").wait())
     store = open_store(stage.root)
@@ -239,7 +239,7 @@ def test_a_run_that_is_killed_leaves_nothing_that_clean_does_not_find(prefect_ap
 # Places of their own, and latest
 
 
-def test_an_audit_tells_access_from_tampering(open_run: tuple[str, Path], three: dict[str, Place]) -> None:
+def test_an_audit_tells_access_from_tampering(open_run: tuple[str, Path], three: dict[str, Location]) -> None:
     address = f"{three['releases'].url}/releases/people/{RUN}"
     for more in (["--credentials", "ROOT"], ["--credentials", "NOBODYS"]):
         ended = ppsyn("audit", address, "--endpoint", three["releases"].endpoint, *more)

@@ -274,10 +274,12 @@ def test_a_folder_that_is_not_there_is_told_and_not_made(
 
 
 @pytest.mark.parametrize("name", PLACED)
-@pytest.mark.parametrize("place", ["gs://bucket/x", "s3://B", "s3://", "http://host", ""])
-def test_a_place_that_cannot_be_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str) -> None:
+@pytest.mark.parametrize("location", ["gs://bucket/x", "s3://B", "s3://", "http://host", ""])
+def test_a_place_that_cannot_be_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, location: str
+) -> None:
     monkeypatch.chdir(tmp_path)
-    refused(ppsyn(*PLACED[name], place), Exit.MISTAKE)
+    refused(ppsyn(*PLACED[name], location), Exit.MISTAKE)
 
 
 @pytest.mark.parametrize("name", PLACED)

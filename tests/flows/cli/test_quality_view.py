@@ -35,7 +35,7 @@ from ppsyn.releases.audit import audit
 from ppsyn.releases.budget_checks import Fault
 from ppsyn.releases.layout import MANIFEST, MODEL, REPORT, SYNTHETIC, release_folder
 from ppsyn.releases.reader import read_manifest
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import Quality
 from ppsyn.storage import open_store
 
@@ -71,7 +71,7 @@ def bought(store: Path, *options: object, rho: float = 0.05) -> Quality:
 
 
 def account_of(store: Path) -> StoredAccount:
-    return StoredAccount(open_store(Place(url=str(store))), "people")
+    return StoredAccount(open_store(Location(url=str(store))), "people")
 
 
 def parts_of(store: Path) -> list[Part]:
@@ -79,7 +79,7 @@ def parts_of(store: Path) -> list[Part]:
 
 
 def problems(folder: Path, account: StoredAccount | None = None) -> dict[str, str]:
-    findings = audit(open_store(Place(url=str(folder))), account)
+    findings = audit(open_store(Location(url=str(folder))), account)
     return {finding.subject: finding.problem for finding in findings if finding.problem is not None}
 
 
@@ -201,8 +201,8 @@ def test_a_release_paid_in_rho_alone_has_figures_without_epsilon(tmp_path: Path)
 
 
 def test_two_at_once_are_both_paid_for(store: Path) -> None:
-    folder = open_store(Place(url=str(folder_of(store))))
-    original = original_of(read_manifest(folder)[0], None, open_store(Place(url=str(store))), None)
+    folder = open_store(Location(url=str(folder_of(store))))
+    original = original_of(read_manifest(folder)[0], None, open_store(Location(url=str(store))), None)
 
     def one(_: int) -> None:
         publish(folder, measure(folder, original, 0.05, None, []).quality)
@@ -386,7 +386,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def faults(folder: Path, file: Path) -> list[Exception]:
     """What the part of an audit that is about figures finds."""
-    store = open_store(Place(url=str(folder)))
+    store = open_store(Location(url=str(folder)))
     manifest, digest = read_manifest(store)
     try:
         check_quality(store, manifest, digest, f"quality/{file.name}", None)
@@ -433,7 +433,7 @@ def test_figures_that_the_account_does_not_know_are_found(measured: Path, store:
 
 @pytest.fixture
 def stage(prefect_api: str, tmp_path: Path) -> Stage:
-    return Stage(starter_for(prefect_api), tmp_path, Place(url=str(tmp_path / "out")))
+    return Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
 
 
 @pytest.mark.parametrize(("nth", "spends"), [(2, 2), pytest.param(1, 1, marks=pytest.mark.slow)])

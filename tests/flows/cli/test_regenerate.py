@@ -29,7 +29,7 @@ from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.regenerate import recipe_of, write
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.parts import PART_BLOCKS, make_part, part_rows
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
 
 PPSYN = Path(sys.executable).parent / "ppsyn"
@@ -58,7 +58,7 @@ def test_a_csv_file_reads_back_as_the_rows_of_a_parquet_file(release: Published,
         main, ["regenerate", str(release.folder), "--rows", "5000", "--seed", "7", "--out", str(tmp_path / name)]
     )
     assert told.exit_code == 0, told.stderr
-    source = CsvSource(kind="csv", path=Place(url=str(tmp_path / name)))
+    source = CsvSource(kind="csv", path=Location(url=str(tmp_path / name)))
     (batch,) = read_batches(source, SCHEMA, None)
     made = ppsyn.load(release.folder).generate(5000, seed=7)
     read, meant = (encode(frame, SCHEMA).columns for frame in (batch.frame, made))
@@ -122,13 +122,13 @@ from pathlib import Path
 from ppsyn.flows.cli.regenerate import recipe_of, write
 from performance.resources import peak_mb
 from ppsyn.storage import open_store
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 def peak_after(rows):
     write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
     return round(peak_mb())
 
-store = open_store(Place(url=sys.argv[1]))
+store = open_store(Location(url=sys.argv[1]))
 print(peak_after(1_000_000), peak_after(15_000_000))
 """
 

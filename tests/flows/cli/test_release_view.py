@@ -14,10 +14,10 @@ from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.release_view import Display
 from ppsyn.mechanisms.loop import run, start
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 
-PLACE = Place(url="memory://display")
+PLACE = Location(url="memory://display")
 REF = RunRef(run="20260102-030405-9f8e7d6c", dataset="people", root=PLACE, private=PLACE, releases=PLACE)
 TIMED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.+)")
 

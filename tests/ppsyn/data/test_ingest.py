@@ -23,7 +23,7 @@ from ppsyn.data.snapshot import FORMAT, Shelf, open_snapshot, read_contents
 from ppsyn.domain import Clique
 from ppsyn.errors import DomainRefusedError, SourceError, StoreError
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, Source
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
@@ -44,8 +44,8 @@ STRICT = TableSchema.model_validate(
 _numbers = itertools.count()
 
 
-def memory() -> Place:
-    return Place(url=f"memory://ingest-{next(_numbers)}")
+def memory() -> Location:
+    return Location(url=f"memory://ingest-{next(_numbers)}")
 
 
 def new_store() -> Store:
@@ -86,23 +86,23 @@ def test_a_snapshot_counts_as_the_table_does(
     rows: list[dict[str, object]],
     batch_rows: int,
 ) -> None:
-    place = tmp_path_factory.mktemp("sql") if make is sqlite_source else memory()
+    location = tmp_path_factory.mktemp("sql") if make is sqlite_source else memory()
     store = new_store()
-    ingest(make(place, rows, batch_rows=batch_rows), SCHEMA, None, store, "run/private")
+    ingest(make(location, rows, batch_rows=batch_rows), SCHEMA, None, store, "run/private")
     assert counts_of(open_counter(store, "run/private", SCHEMA)) == expected_counts(rows)
 
 
 def test_snapshots_are_kept_in_folders(tmp_path: Path) -> None:
-    check_place(Place(url=str(tmp_path / "store")))
+    check_place(Location(url=str(tmp_path / "store")))
 
 
-def test_snapshots_are_kept_in_buckets(s3: Place) -> None:
+def test_snapshots_are_kept_in_buckets(s3: Location) -> None:
     check_place(s3)
 
 
-def check_place(at: Place) -> None:
+def check_place(at: Location) -> None:
     """Ingest from a place and into it, over what a killed ingest has left."""
-    source, store = parquet_source(at.under("source"), ROWS), open_store(at.under("snapshots"))
+    source, store = parquet_source(at.child("source"), ROWS), open_store(at.child("snapshots"))
     store.put("a/fragments/99999.parquet", b"left by a killed ingest")
     store.put("ab/other", b"someone else's")
     assert not is_ingested(store, "a")

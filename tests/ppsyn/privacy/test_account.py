@@ -33,7 +33,7 @@ from ppsyn.privacy.account import RunAccount, StoredAccount, datasets
 from ppsyn.privacy.account_state import Book
 from ppsyn.privacy.chain import Chain
 from ppsyn.schemas.account import Charge, Close, Entry, Hold, from_bytes, hash_of, to_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 HALF = Fraction(1, 2)
@@ -70,7 +70,7 @@ def test_there_is_no_account_before_it_is_opened(store: Store) -> None:
     assert datasets(store) == []
     with pytest.raises(AccountError, match=DATASET) as caught:
         _ = another(store).book
-    assert store.place.url in str(caught.value)
+    assert store.location.url in str(caught.value)
 
 
 def test_an_opened_account_is_there_for_others(store: Store) -> None:
@@ -596,7 +596,7 @@ def test_an_entry_that_a_listing_leaves_out_while_others_write_is_read_all_the_s
 
 
 def test_what_a_killed_writer_leaves_of_an_unfinished_entry_harms_nobody(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     account = sound(store)
     (tmp_path / f"{key_of(6)}#1").write_bytes(b'{"number":6,"prev')
     another(store).hold("new", GRAIN, DIGEST)

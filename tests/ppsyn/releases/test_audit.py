@@ -20,7 +20,7 @@ from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.releases.audit import Finding, audit
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, MANIFEST, SEAL, SYNTHETIC, VALIDATION
 from ppsyn.releases.reader import open_release
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 EVERY_FILE = (*FILES, MANIFEST, SEAL)
@@ -39,7 +39,7 @@ def folder(release: Published, tmp_path: Path) -> Path:
 
 
 def check(folder: Path, account: StoredAccount | None = None) -> list[Finding]:
-    return list(audit(open_store(Place(url=str(folder))), account))
+    return list(audit(open_store(Location(url=str(folder))), account))
 
 
 def problems(findings: list[Finding]) -> dict[str, str]:
@@ -69,7 +69,7 @@ def test_a_release_with_what_its_tree_has_no_room_for_is_replayed_like_any_other
     algorithm = {"privacy": knots.BUDGET, "account": {"cap": knots.BUDGET}, "algorithm": knots.SETTINGS}
     made = make_release(tmp_path, knots.ring(), knots.SCHEMA, changes=algorithm)
     assert problems(check(made.folder, made.account)) == {}
-    assert open_release(open_store(Place(url=str(made.folder)))).model.loose
+    assert open_release(open_store(Location(url=str(made.folder)))).model.loose
 
 
 def test_neither_the_table_nor_the_private_store_nor_the_run_is_needed(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_audit_writes_nothing(release: Published, folder: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_a_release_in_a_bucket_is_audited_too(tmp_path: Path, s3: Place) -> None:
+def test_a_release_in_a_bucket_is_audited_too(tmp_path: Path, s3: Location) -> None:
     made = make_release(tmp_path, root=s3)
     assert problems(list(audit(made.store, made.account))) == {}
     made.store.put(VALIDATION, made.store.get(VALIDATION).replace(b"true", b"True", 1))

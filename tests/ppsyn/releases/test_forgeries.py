@@ -38,7 +38,7 @@ from ppsyn.releases.reader import open_release
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.releases.writer import guarantee_of
 from ppsyn.schemas.account import FIRST, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of, to_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import AccountSpan, Manifest
 from ppsyn.schemas.validation import Validation
 from ppsyn.serialization import pack_arrays, unpack_arrays
@@ -65,7 +65,7 @@ def folder(release: Published, tmp_path: Path) -> Path:
 
 
 def problems(folder: Path, account: StoredAccount | None = None) -> dict[str, str]:
-    findings = audit(open_store(Place(url=str(folder))), account)
+    findings = audit(open_store(Location(url=str(folder))), account)
     return {finding.subject: finding.problem for finding in findings if finding.problem is not None}
 
 
@@ -519,10 +519,10 @@ def test_an_account_that_does_not_hold_what_a_release_says_is_found(
     release: Published, tmp_path: Path, harm: str
 ) -> None:
     made = tmp_path / "made"
-    shutil.copytree(Path(release.root.place.url), made)
+    shutil.copytree(Path(release.root.location.url), made)
     account = made / "accounts" / "people"
     HARMED_ACCOUNTS[harm](account, account / "charges" / RUN)
-    store = StoredAccount(open_store(Place(url=str(made))), "people")
+    store = StoredAccount(open_store(Location(url=str(made))), "people")
     assert set(problems(release.folder, store)) == {"account"}
 
 
@@ -567,11 +567,11 @@ def in_format_1(release: Published, folder: Path, root: Store) -> None:
 def test_a_release_of_the_old_format_audits_as_it_did_with_its_account_and_without(
     release: Published, folder: Path, tmp_path: Path
 ) -> None:
-    root = open_store(Place(url=str(tmp_path / "old")))
+    root = open_store(Location(url=str(tmp_path / "old")))
     in_format_1(release, folder, root)
     account = StoredAccount(root, "people")
     assert problems(folder) == problems(folder, account) == {}
-    assert open_release(open_store(Place(url=str(folder)))).ledger.spent == manifest_of(folder).guarantee.rho
+    assert open_release(open_store(Location(url=str(folder)))).ledger.spent == manifest_of(folder).guarantee.rho
     said = manifest_of(folder)
     retell(folder, said.model_copy(update={"account": said.account.model_copy(update={"left": Fraction(0)})}))
     assert set(problems(folder, account)) == {"account"}
@@ -580,7 +580,7 @@ def test_a_release_of_the_old_format_audits_as_it_did_with_its_account_and_witho
 
 
 def test_an_account_that_is_gone_is_found(tmp_path: Path, release: Published) -> None:
-    nowhere = StoredAccount(open_store(Place(url=str(tmp_path))), "people")
+    nowhere = StoredAccount(open_store(Location(url=str(tmp_path))), "people")
     assert "account" in problems(release.folder, nowhere)
 
 

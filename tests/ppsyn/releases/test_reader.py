@@ -9,7 +9,7 @@ import ppsyn
 from ppsyn.errors import ConfigError
 from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, SYNTHETIC
 from ppsyn.releases.reader import open_release, read_manifest, read_validation, released
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 
@@ -63,7 +63,7 @@ def test_the_run_finds_its_own_release(release: Published) -> None:
     assert read_validation(released(release.ref)).success
 
 
-def test_a_release_opens_from_a_bucket(release: Published, s3: Place) -> None:
+def test_a_release_opens_from_a_bucket(release: Published, s3: Location) -> None:
     store = open_store(s3)
     for path in release.folder.iterdir():
         store.put(path.name, path.read_bytes())

@@ -44,7 +44,7 @@ from ppsyn.releases.tables import (
 )
 from ppsyn.schemas.account import FIRST, Charge, Close, Hold, from_bytes, hash_of, to_bytes
 from ppsyn.schemas.columns import ColumnSchema
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
 from ppsyn.schemas.table import TableSchema
 from ppsyn.validation import validate
@@ -240,7 +240,7 @@ def test_a_csv_file_reads_back_as_the_same_table(tmp_path: Path) -> None:
     blocks, empty = [drawn(SCHEMA, 300, seed) for seed in (1, 2)], drawn(SCHEMA, 0)
     with (tmp_path / "rows.csv").open("wb") as file:
         assert write_csv(blocks, empty, file) == 600
-    source = CsvSource(kind="csv", path=Place(url=str(tmp_path / "rows.csv")))
+    source = CsvSource(kind="csv", path=Location(url=str(tmp_path / "rows.csv")))
     (batch,) = read_batches(source, SCHEMA, None)
     read, meant = (encode(frame, SCHEMA).columns for frame in (batch.frame, pd.concat(blocks, ignore_index=True)))
     assert {name: codes.tolist() for name, codes in read.items()} == {

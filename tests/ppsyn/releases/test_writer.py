@@ -34,7 +34,7 @@ from ppsyn.releases.writer import file_digest, is_published, publish, stage_rows
 from ppsyn.runs.record import private_folder, read_record
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import Charge, Grant, from_bytes
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import AccountPart
 from ppsyn.storage import Store
 
@@ -49,10 +49,10 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that has asked all there is to ask."""
-    return finished(tmp_path, Place(url=str(tmp_path / "store")))
+    return finished(tmp_path, Location(url=str(tmp_path / "store")))
 
 
-def finished(folder: Path, root: Place, name: str = RUN) -> Run:
+def finished(folder: Path, root: Location, name: str = RUN) -> Run:
     source = folder / "table.parquet"
     pq.write_table(pa.Table.from_pandas(people(), preserve_index=False), source)
     return finish(begin(config_of(source, root), run=name))
@@ -86,10 +86,10 @@ def whenever_it_is_there(store: Store, stop: threading.Event) -> list[set[str]]:
     return found
 
 
-@pytest.mark.parametrize("place", ["folder", "memory"])
-def test_whoever_sees_the_manifest_sees_the_whole_release(tmp_path: Path, place: str) -> None:
-    url = str(tmp_path / "store") if place == "folder" else f"memory://{tmp_path.name}"
-    run, stop = finished(tmp_path, Place(url=url)), threading.Event()
+@pytest.mark.parametrize("location", ["folder", "memory"])
+def test_whoever_sees_the_manifest_sees_the_whole_release(tmp_path: Path, location: str) -> None:
+    url = str(tmp_path / "store") if location == "folder" else f"memory://{tmp_path.name}"
+    run, stop = finished(tmp_path, Location(url=url)), threading.Event()
     stage(run)
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(whenever_it_is_there, run.releases, stop)
@@ -126,7 +126,7 @@ def test_the_latest_release_is_named_with_its_digest(release: Published) -> None
 
 
 def test_publishing_an_old_release_again_does_not_make_it_the_latest(tmp_path: Path) -> None:
-    root = Place(url=str(tmp_path / "store"))
+    root = Location(url=str(tmp_path / "store"))
     old, new = finished(tmp_path, root), finished(tmp_path, root, OPEN)
     for run in (old, new):
         stage(run)
@@ -136,7 +136,7 @@ def test_publishing_an_old_release_again_does_not_make_it_the_latest(tmp_path: P
 
 
 def test_two_releases_at_once_both_stand_and_one_is_the_latest(tmp_path: Path) -> None:
-    root = Place(url=str(tmp_path / "store"))
+    root = Location(url=str(tmp_path / "store"))
     runs = [finished(tmp_path, root), finished(tmp_path, root, OPEN)]
     for run in runs:
         stage(run)
@@ -160,8 +160,8 @@ def test_nothing_of_the_private_prefix_is_left_as_a_folder(run: Run) -> None:
 
 
 def test_a_run_publishes_where_its_stores_say(tmp_path: Path) -> None:
-    places = {name: str(tmp_path / name) for name in ("root", "private", "releases")}
-    made = make(tmp_path, changes={"stores": places})
+    locations = {name: str(tmp_path / name) for name in ("root", "private", "releases")}
+    made = make(tmp_path, changes={"stores": locations})
     assert {path.name for path in made.folder.iterdir()} == ALL
     assert made.folder.is_relative_to(tmp_path / "releases")
     assert [path for path in (tmp_path / "private").rglob("*") if path.is_file()] == []

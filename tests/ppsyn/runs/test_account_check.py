@@ -16,7 +16,7 @@ from ppsyn.quality.run import check_possible as check_quality
 from ppsyn.releases.reader import read_manifest
 from ppsyn.runs import record as records
 from ppsyn.runs.account_check import check_known
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import MarginalSet, QualityRecord
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import Store, open_store
@@ -33,17 +33,17 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 @pytest.fixture
 def folder(release: Published, tmp_path: Path) -> Path:
     """A copy of the store of a release, of an abandoned run and of an open one, to do harm to."""
-    return Path(shutil.copytree(release.root.place.url, tmp_path / "store"))
+    return Path(shutil.copytree(release.root.location.url, tmp_path / "store"))
 
 
 @pytest.fixture
 def root(folder: Path) -> Store:
-    return open_store(Place(url=str(folder)))
+    return open_store(Location(url=str(folder)))
 
 
 @pytest.fixture
 def config(release: Published, root: Store) -> ReleaseConfig:
-    return release.config.model_copy(update={"stores": config_of(Path("x"), root.place).stores})
+    return release.config.model_copy(update={"stores": config_of(Path("x"), root.location).stores})
 
 
 def set_back(folder: Path, entries: int) -> None:
@@ -52,7 +52,7 @@ def set_back(folder: Path, entries: int) -> None:
     for path in account.glob("*.json"):
         if int(path.stem) >= entries:
             path.unlink()
-    known = StoredAccount(open_store(Place(url=str(folder))), "people").book.parts if entries else {}
+    known = StoredAccount(open_store(Location(url=str(folder))), "people").book.parts if entries else {}
     for charged in (account / "charges").iterdir():
         if charged.name not in known:
             shutil.rmtree(charged)
@@ -119,7 +119,7 @@ def test_what_the_account_has_left_is_not_told_then(folder: Path, root: Store, h
 
 def test_nor_are_figures_measured(folder: Path, root: Store, config: ReleaseConfig) -> None:
     ref = records.ref_of(config, FIGURES)
-    store = open_store(root.place.under(f"releases/people/{RUN}"))
+    store = open_store(root.location.child(f"releases/people/{RUN}"))
     manifest, digest = read_manifest(store)
     record = QualityRecord(
         run=FIGURES, dataset="people", release=RUN, manifest=digest, rho=Fraction(1, 100), delta=1e-6, person=None,
@@ -160,7 +160,7 @@ def test_figures_that_were_published_are_missed_too(root: Store) -> None:
 
 def test_releases_in_a_place_of_their_own_are_looked_at(folder: Path, root: Store, tmp_path: Path) -> None:
     (folder / "releases").rename(tmp_path / "elsewhere")
-    other = open_store(Place(url=str(tmp_path)))
+    other = open_store(Location(url=str(tmp_path)))
     (tmp_path / "elsewhere").rename(tmp_path / "releases")
     removed_with_runs(folder)
     check_known(StoredAccount(root, "people"), root, root)

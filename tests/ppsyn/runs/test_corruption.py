@@ -21,7 +21,7 @@ from ppsyn.releases.writer import is_published, publish
 from ppsyn.runs import record as records
 from ppsyn.runs.cleanup import give_up
 from ppsyn.runs.run import Run
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import Store, open_store
 
@@ -41,7 +41,7 @@ class Kept:
     def copied(self, stage: str, target: Path) -> ReleaseConfig:
         """The release in a copy of the store."""
         shutil.copytree(self.folders[stage], target)
-        stores = self.config.stores.model_copy(update={"root": Place(url=str(target))})
+        stores = self.config.stores.model_copy(update={"root": Location(url=str(target))})
         return self.config.model_copy(update={"stores": stores})
 
 
@@ -61,7 +61,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     table = pa.Table.from_pandas(people(), preserve_index=False)
     pq.write_table(table, folder / "table.parquet")
     root, folders = folder / "store", dict[str, Path]()
-    config = config_of(folder / "table.parquet", Place(url=str(root)))
+    config = config_of(folder / "table.parquet", Location(url=str(root)))
     run = begin(config)
     for name, steps in (("early", 3), ("selected", 6), ("measured", 2), ("done", -1)):
         saved(run, steps)
@@ -157,7 +157,7 @@ def resumed(config: ReleaseConfig) -> None:
 
 
 def problems(store: Store) -> list[str]:
-    folder = store.place.under(release_folder("people", RUN))
+    folder = store.location.child(release_folder("people", RUN))
     found = audit(open_store(folder), StoredAccount(store, "people"))
     return [f"{finding.subject}: {finding.problem}" for finding in found if finding.problem is not None]
 
@@ -182,7 +182,7 @@ def check(kept: Kept, folder: Path, seed: int) -> str:
         assert isinstance(refusal, PPSynError), f"{told}: {refusal!r}"
         assert not isinstance(refusal, InvariantError), f"{told}: {refusal!r}"
         assert StoredAccount(store, "people").chain(RUN).ledger.spends == before, f"{told}: {refusal}"
-    other = open_store(Place(url=str(folder / "given up")))
+    other = open_store(Location(url=str(folder / "given up")))
     if name != "published":
         found = give_up(other, [], RUN)
         assert (found.held, found.stuck) == (True, ()), told

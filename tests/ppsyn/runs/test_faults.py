@@ -16,7 +16,7 @@ from support.troubled_run import go_on, outcome, release_in
 from ppsyn.errors import StoreError
 from ppsyn.privacy.budget import rho_of
 from ppsyn.schemas.config import Budget
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 
 BUDGET = float(rho_of(Budget.model_validate(TINY["privacy"])))
 SHARE = 0.15
@@ -36,7 +36,7 @@ def assert_published_and_paid_once(ended: dict[str, Any]) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_in_trouble_is_waited_for_or_the_run_goes_on_when_it_is_over(
-    fault: Fault, seed: int, s3: Place, seaweedfs_server: SeaweedFS, tmp_path: Path
+    fault: Fault, seed: int, s3: Location, seaweedfs_server: SeaweedFS, tmp_path: Path
 ) -> None:
     refused: list[str] = []
     with faulty(seaweedfs_server, fault, SHARE, seed) as between:

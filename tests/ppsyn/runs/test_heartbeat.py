@@ -9,7 +9,7 @@ import pytest
 from ppsyn.errors import StoreError
 from ppsyn.runs import heartbeat as pulse
 from ppsyn.runs.heartbeat import beating, is_beating
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 RUN = "20310203-040506-0a1b2c3d"
@@ -25,7 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["folder", "bucket"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return open_store(Place(url=str(tmp_path)) if request.param == "folder" else request.getfixturevalue("s3"))
+    return open_store(Location(url=str(tmp_path)) if request.param == "folder" else request.getfixturevalue("s3"))
 
 
 def test_a_silence_is_longer_than_ten_beats() -> None:

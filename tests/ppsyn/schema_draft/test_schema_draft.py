@@ -19,19 +19,19 @@ from ppsyn.data.encoding import encode
 from ppsyn.errors import ConfigError, SourceError
 from ppsyn.schema_draft import draft_schema
 from ppsyn.schemas.files import SchemaFileError, parse_yaml
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, SqlSource
 from ppsyn.schemas.table import TableSchema
 
 
 def csv_at(path: Path, text: str | bytes) -> CsvSource:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return CsvSource(kind="csv", path=Place(url=str(path)))
+    return CsvSource(kind="csv", path=Location(url=str(path)))
 
 
 def parquet_at(path: Path, table: pa.Table) -> ParquetSource:
     parquet.write_table(table, path)
-    return ParquetSource(kind="parquet", path=Place(url=str(path)))
+    return ParquetSource(kind="parquet", path=Location(url=str(path)))
 
 
 def problems(text: str, folder: Path) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def test_no_value_of_the_table_gets_into_a_draft(tmp_path: Path) -> None:
     frame = EVERY_TYPE.to_pandas().assign(code=[77123])
     frame.to_parquet(tmp_path / "t.parquet")
     assert CANARY.encode() in (tmp_path / "t.parquet").read_bytes()
-    text = draft_schema(ParquetSource(kind="parquet", path=Place(url=str(tmp_path / "t.parquet"))))
+    text = draft_schema(ParquetSource(kind="parquet", path=Location(url=str(tmp_path / "t.parquet"))))
     assert "77123" not in text
     assert "canary" not in text
 
@@ -99,7 +99,7 @@ def test_a_table_whose_rows_cannot_be_read_is_drafted_all_the_same(tmp_path: Pat
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     data[4:footer] = b"\xff" * (footer - 4)
     (tmp_path / "t.parquet").write_bytes(bytes(data))
-    assert "whole" in draft_schema(ParquetSource(kind="parquet", path=Place(url=str(tmp_path / "t.parquet"))))
+    assert "whole" in draft_schema(ParquetSource(kind="parquet", path=Location(url=str(tmp_path / "t.parquet"))))
     assert "  - name: age\n" in draft_schema(csv_at(tmp_path / "t.csv", b'age,sex\n\xff\xfe,"\xff\n'))
 
 
@@ -194,7 +194,7 @@ def test_a_filled_draft_loads_and_encodes_the_sample_without_loss(tmp_path: Path
 def test_the_private_table_is_not_taken_for_a_public_sample(tmp_path: Path, sample: str) -> None:
     table = csv_at(tmp_path / "t.csv", f"age,job\n3,{CANARY}\n")
     (tmp_path / "link.csv").symlink_to(tmp_path / "t.csv")
-    public = CsvSource(kind="csv", path=Place(url=str(tmp_path / sample)))
+    public = CsvSource(kind="csv", path=Location(url=str(tmp_path / sample)))
     with pytest.raises(ConfigError, match="apart from the private table"):
         draft_schema(table, public)
 

@@ -15,7 +15,7 @@ from support.s3_proxy import proxy
 from support.servers import SeaweedFS
 
 from ppsyn.errors import MissingError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import Store, open_store
 
 NAMES = st.text("abcxyz019-_.", min_size=1, max_size=8).filter(lambda name: name.strip(".") != "")
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there_is_empty(store: Store) -> None:
 
 
 def test_more_objects_than_a_listing_shows_at_once_are_listed_and_deleted() -> None:
-    store = open_store(Place(url=f"memory://{secrets.token_hex(8)}"))
+    store = open_store(Location(url=f"memory://{secrets.token_hex(8)}"))
     for number in range(2500):
         store.put(f"many/{number:05}", b"")
     assert len(store.keys("many")) == 2500
@@ -84,7 +84,7 @@ def test_more_objects_than_a_listing_shows_at_once_are_listed_and_deleted() -> N
 
 
 @pytest.mark.slow
-def test_more_objects_than_a_bucket_lists_at_once_are_listed_and_deleted(s3: Place) -> None:
+def test_more_objects_than_a_bucket_lists_at_once_are_listed_and_deleted(s3: Location) -> None:
     store = open_store(s3)
     for number in range(1005):
         store.put(f"many/{number:05}", b"")
@@ -94,7 +94,7 @@ def test_more_objects_than_a_bucket_lists_at_once_are_listed_and_deleted(s3: Pla
 
 
 def test_a_place_inside_a_place_sees_the_same_objects(store: Store) -> None:
-    inside = open_store(store.place.under("folder"))
+    inside = open_store(store.location.child("folder"))
     inside.put("a/b", b"1")
     assert store.get("folder/a/b") == b"1"
     assert (inside.keys(), inside.folders()) == (["a/b"], ["a"])
@@ -104,14 +104,14 @@ def test_a_place_inside_a_place_sees_the_same_objects(store: Store) -> None:
 
 
 def test_two_places_do_not_see_each_other(store: Store) -> None:
-    one, other = open_store(store.place.under("one")), open_store(store.place.under("one-more"))
+    one, other = open_store(store.location.child("one")), open_store(store.location.child("one-more"))
     one.put("key", b"1")
     assert other.keys() == []
     assert one.keys() == ["key"]
 
 
 def test_a_deleted_folder_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     store.put("a/b/c/d", b"1")
     store.delete("a/b")
     assert list(tmp_path.iterdir()) == []
@@ -137,11 +137,11 @@ def test_an_object_whose_writer_failed_does_not_appear(store: Store, size: int) 
 
 def test_a_failed_writer_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        write_and_fail(open_store(Place(url=str(tmp_path))), bytes(25_000_000))
+        write_and_fail(open_store(Location(url=str(tmp_path))), bytes(25_000_000))
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_a_failed_writer_leaves_no_part_of_an_upload(s3: Place, seaweedfs_server: SeaweedFS) -> None:
+def test_a_failed_writer_leaves_no_part_of_an_upload(s3: Location, seaweedfs_server: SeaweedFS) -> None:
     with proxy(seaweedfs_server) as between:
         store = open_store(s3.model_copy(update={"endpoint": between.endpoint}))
         with pytest.raises(ZeroDivisionError):

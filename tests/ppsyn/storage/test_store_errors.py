@@ -10,7 +10,7 @@ import pytest
 from support.servers import HOST, free_ports
 
 from ppsyn.errors import MissingError, StoreError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import Store, open_store, prove
 
 SECRET = "a-secret-that-is-wrong"
@@ -41,17 +41,17 @@ def test_a_missing_object_is_named(store: Store) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=str(tmp_path / "file" / "store")):
-        open_store(Place(url=str(tmp_path / "file" / "store")))
+        open_store(Location(url=str(tmp_path / "file" / "store")))
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=str(tmp_path / "file")):
-        open_store(Place(url=str(tmp_path / "file"))).put("key", b"")
+        open_store(Location(url=str(tmp_path / "file"))).put("key", b"")
 
 
 def test_an_object_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     store.put("folder", b"")
     for call in (store.create, store.put):
         with pytest.raises(StoreError, match=str(tmp_path / "folder" / "key")):
@@ -59,7 +59,7 @@ def test_an_object_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"])
-def test_a_variable_that_is_missing_is_named(s3: Place, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+def test_a_variable_that_is_missing_is_named(s3: Location, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     monkeypatch.delenv(f"{s3.credentials}_{part}")
     with pytest.raises(StoreError, match=f"{s3.credentials}_{part} for {s3.url}"):
         open_store(s3)
@@ -67,7 +67,7 @@ def test_a_variable_that_is_missing_is_named(s3: Place, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_wrong_secret_is_refused_at_once_and_not_said(
-    s3: Place, monkeypatch: pytest.MonkeyPatch, call: Callable[[Store], object]
+    s3: Location, monkeypatch: pytest.MonkeyPatch, call: Callable[[Store], object]
 ) -> None:
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", SECRET)
     with within(5), pytest.raises(StoreError, match="SignatureDoesNotMatch") as caught:
@@ -79,15 +79,15 @@ def test_a_wrong_secret_is_refused_at_once_and_not_said(
 
 
 @pytest.mark.parametrize("call", ["create", "put", "keys", "folders", "prove"])
-def test_a_bucket_that_does_not_exist_is_refused_at_once(s3: Place, call: str) -> None:
-    place = s3.model_copy(update={"url": "s3://no-such-bucket/folder"})
+def test_a_bucket_that_does_not_exist_is_refused_at_once(s3: Location, call: str) -> None:
+    location = s3.model_copy(update={"url": "s3://no-such-bucket/folder"})
     with within(5), pytest.raises(StoreError, match="s3://no-such-bucket/folder"):
-        CALLS[call](open_store(place))
+        CALLS[call](open_store(location))
 
 
 @pytest.mark.parametrize("variable", ["AWS_SESSION_TOKEN", "AWS_SKIP_SIGNATURE", "AWS_CONDITIONAL_PUT", "AWS_REGION"])
 def test_variables_meant_for_another_account_have_no_part(
-    s3: Place, monkeypatch: pytest.MonkeyPatch, variable: str
+    s3: Location, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     values = {"AWS_SKIP_SIGNATURE": "true", "AWS_CONDITIONAL_PUT": "disabled"}
     monkeypatch.setenv(variable, values.get(variable, "another"))
@@ -98,14 +98,14 @@ def test_variables_meant_for_another_account_have_no_part(
 
 @pytest.mark.parametrize("call", ["create", pytest.param("get", marks=pytest.mark.slow), "keys"])
 @pytest.mark.parametrize("scheme", ["http", pytest.param("https", marks=pytest.mark.slow)])
-def test_a_server_that_is_not_there_is_given_up_soon(s3: Place, call: str, scheme: str) -> None:
-    place = s3.model_copy(update={"endpoint": f"{scheme}://{HOST}:{free_ports(1)[0]}"})
+def test_a_server_that_is_not_there_is_given_up_soon(s3: Location, call: str, scheme: str) -> None:
+    location = s3.model_copy(update={"endpoint": f"{scheme}://{HOST}:{free_ports(1)[0]}"})
     with within(30), pytest.raises(StoreError, match=s3.url):
-        CALLS[call](open_store(place))
+        CALLS[call](open_store(location))
 
 
 @pytest.mark.slow
-def test_a_server_that_takes_no_connection_is_given_up_soon(s3: Place) -> None:
+def test_a_server_that_takes_no_connection_is_given_up_soon(s3: Location) -> None:
     with socket.socket() as full, contextlib.ExitStack() as waiting:
         full.bind((HOST, 0))
         full.listen(0)
@@ -113,11 +113,11 @@ def test_a_server_that_takes_no_connection_is_given_up_soon(s3: Place) -> None:
             one = waiting.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(full.getsockname())
-        place = s3.model_copy(update={"endpoint": f"http://{HOST}:{full.getsockname()[1]}"})
+        location = s3.model_copy(update={"endpoint": f"http://{HOST}:{full.getsockname()[1]}"})
         with within(20), pytest.raises(StoreError, match=s3.url):
-            open_store(place).get("key")
+            open_store(location).get("key")
 
 
-def test_an_address_shows_no_secret(s3: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_shows_no_secret(s3: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", SECRET)
     assert repr(open_store(s3)) == f"Store({s3.url})"

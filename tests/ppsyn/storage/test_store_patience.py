@@ -14,7 +14,7 @@ from ppsyn.errors import StoreError
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.schemas.config import Budget
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import Store, open_store
 
 AWAY_SECONDS = 6
@@ -50,14 +50,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Weed]:
 
 
 @pytest.fixture
-def place(home: tuple[Path, Weed], monkeypatch: pytest.MonkeyPatch) -> Place:
+def location(home: tuple[Path, Weed], monkeypatch: pytest.MonkeyPatch) -> Location:
     """A folder of the bucket of a server that may be away."""
     _, weed = home
     access, secret = weed.keys[1]
     monkeypatch.setenv("AWAY_ACCESS_KEY_ID", access)
     monkeypatch.setenv("AWAY_SECRET_ACCESS_KEY", secret)
     endpoint = f"http://{HOST}:{weed.ports[6]}"
-    return Place(url=f"s3://{BUCKET}/{uuid4().hex}", endpoint=endpoint, credentials="AWAY")
+    return Location(url=f"s3://{BUCKET}/{uuid4().hex}", endpoint=endpoint, credentials="AWAY")
 
 
 @contextlib.contextmanager
@@ -85,13 +85,13 @@ def back_after(home: tuple[Path, Weed], seconds: float) -> Generator[None]:
 
 
 @pytest.mark.slow
-def test_a_store_that_is_killed_and_comes_back_is_waited_for(home: tuple[Path, Weed], place: Place) -> None:
+def test_a_store_that_is_killed_and_comes_back_is_waited_for(home: tuple[Path, Weed], location: Location) -> None:
     with seaweedfs(*home):
-        open_store(place).put("kept", b"0")
+        open_store(location).put("kept", b"0")
         for key in ("folder/a", "from/a", "from/last"):
-            open_store(place).put(key, b"0")
+            open_store(location).put(key, b"0")
     found: dict[str, object] = {}
-    stores = {name: open_store(place) for name in CALLS}  # as a run has them, whose store has answered before
+    stores = {name: open_store(location) for name in CALLS}  # as a run has them, whose store has answered before
 
     def ask(name: str) -> None:
         try:
@@ -109,18 +109,18 @@ def test_a_store_that_is_killed_and_comes_back_is_waited_for(home: tuple[Path, W
         assert time.monotonic() - began > AWAY_SECONDS
         assert [name for name, result in found.items() if isinstance(result, StoreError)] == [], found
         assert found["create"] is True
-        assert open_store(place).keys("to") == ["to/a", "to/last"]
+        assert open_store(location).keys("to") == ["to/a", "to/last"]
 
 
 @pytest.mark.slow
 def test_entries_of_an_account_are_written_once_while_the_store_is_killed_again_and_again(
-    home: tuple[Path, Weed], place: Place
+    home: tuple[Path, Weed], location: Location
 ) -> None:
     cap = rho_of(Budget(rho=1.0))
     with seaweedfs(*home):
-        account = StoredAccount(open_store(place), "people")
+        account = StoredAccount(open_store(location), "people")
         account.open(cap, None, "a row")
-        account = StoredAccount(open_store(place), "people")
+        account = StoredAccount(open_store(location), "people")
         account.hold("r", cap, 64 * "0")
     stop, written, problems = threading.Event(), list[int](), list[Exception]()
 
@@ -147,12 +147,12 @@ def test_entries_of_an_account_are_written_once_while_the_store_is_killed_again_
     with back_after(home, 0):
         writer.join()
         assert problems == []
-        assert StoredAccount(open_store(place), "people").book.cap == cap + written[-1]
-        assert len(StoredAccount(open_store(place), "people").entries()) == 2 + len(written)
+        assert StoredAccount(open_store(location), "people").book.cap == cap + written[-1]
+        assert len(StoredAccount(open_store(location), "people").entries()) == 2 + len(written)
 
 
 def test_a_store_that_has_answered_and_refuses_now_is_not_waited_for(
-    s3: Place, monkeypatch: pytest.MonkeyPatch
+    s3: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(s3).put("key", b"1")
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", "wrong")
@@ -164,7 +164,7 @@ def test_a_store_that_has_answered_and_refuses_now_is_not_waited_for(
         assert time.monotonic() - began < 5
 
 
-def test_a_bucket_that_is_not_there_is_no_missing_object(s3: Place) -> None:
+def test_a_bucket_that_is_not_there_is_no_missing_object(s3: Location) -> None:
     with pytest.raises(StoreError, match=r"no such bucket|NoSuchBucket|AccessDenied"):
         open_store(s3.model_copy(update={"url": "s3://no-such-bucket/folder"})).get("key")
 
@@ -172,8 +172,8 @@ def test_a_bucket_that_is_not_there_is_no_missing_object(s3: Place) -> None:
 def test_an_endpoint_of_ones_own_without_keys_asks_no_machine_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
-    place = Place(url=f"s3://{BUCKET}/x", endpoint=f"http://{HOST}:{free_ports(1)[0]}")
+    location = Location(url=f"s3://{BUCKET}/x", endpoint=f"http://{HOST}:{free_ports(1)[0]}")
     began = time.monotonic()
     with pytest.raises(StoreError, match="Expected the environment to hold AWS_ACCESS_KEY_ID"):
-        open_store(place)
+        open_store(location)
     assert time.monotonic() - began < 1

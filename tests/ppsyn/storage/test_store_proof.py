@@ -9,7 +9,7 @@ from support.s3_proxy import Conditions, proxy
 from support.servers import SeaweedFS
 
 from ppsyn.errors import StoreError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import Store, open_store, prove
 
 
@@ -22,7 +22,7 @@ def test_a_store_that_honours_conditions_passes_and_is_left_as_it_was(store: Sto
 
 
 def test_many_may_prove_one_folder_at_once(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     with ThreadPoolExecutor(8) as pool:
         keys = [f"run-{number % 10}/record" for number in range(100)]
         new = list(pool.map(prove, repeat(store), keys, repeat(b"1")))
@@ -32,7 +32,7 @@ def test_many_may_prove_one_folder_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("conditions", ["ignored", "kept one at a time"])
 def test_a_server_that_ignores_conditions_is_refused(
-    s3: Place, seaweedfs_server: SeaweedFS, conditions: Conditions
+    s3: Location, seaweedfs_server: SeaweedFS, conditions: Conditions
 ) -> None:
     with proxy(seaweedfs_server, conditions) as between:
         store = open_store(s3.model_copy(update={"endpoint": between.endpoint}))
@@ -44,7 +44,7 @@ def test_a_server_that_ignores_conditions_is_refused(
 
 
 def test_a_server_that_ignores_conditions_is_refused_though_the_object_was_there_before(
-    s3: Place, seaweedfs_server: SeaweedFS
+    s3: Location, seaweedfs_server: SeaweedFS
 ) -> None:
     assert prove(open_store(s3), "run/record", b"1")
     with proxy(seaweedfs_server, "ignored") as between:
@@ -54,6 +54,6 @@ def test_a_server_that_ignores_conditions_is_refused_though_the_object_was_there
     assert open_store(s3).get("run/record") == b"1"
 
 
-def test_a_server_behind_a_proxy_that_changes_nothing_passes(s3: Place, seaweedfs_server: SeaweedFS) -> None:
+def test_a_server_behind_a_proxy_that_changes_nothing_passes(s3: Location, seaweedfs_server: SeaweedFS) -> None:
     with proxy(seaweedfs_server) as between:
         assert prove(open_store(s3.model_copy(update={"endpoint": between.endpoint})), "run/record", b"1")

@@ -11,20 +11,20 @@ from threading import Event
 import pytest
 
 from ppsyn.errors import MissingError, StoreError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage.store import Store, open_store
 
 FILES = ("a.parquet", "manifest.json", "z.parquet")
 RACERS = """
 import os, sys
 from ppsyn.storage.store import open_store
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 start, go = os.pipe()
 for name in "0123":
     if os.fork() == 0:
         os.close(go)
         os.read(start, 1)  # until the other end is closed
-        store = open_store(Place.model_validate_json(sys.argv[1]))
+        store = open_store(Location.model_validate_json(sys.argv[1]))
         made = "".join(str(int(store.create(f"{key:06}.json", name.encode()))) for key in range(5))
         open(f"{sys.argv[2]}/{name}", "w").write(made)
         os._exit(0)
@@ -46,14 +46,14 @@ def test_of_many_threads_one_creates(store: Store, racers: int) -> None:
 
 @pytest.mark.parametrize("kind", ["folder", "s3"])
 def test_of_many_processes_one_creates(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
-    place = request.getfixturevalue("s3") if kind == "s3" else Place(url=str(tmp_path / "store"))
+    location = request.getfixturevalue("s3") if kind == "s3" else Location(url=str(tmp_path / "store"))
     results = tmp_path / "results"
     results.mkdir()
-    command = [sys.executable, "-W", "ignore", "-c", RACERS, place.model_dump_json(), str(results)]
+    command = [sys.executable, "-W", "ignore", "-c", RACERS, location.model_dump_json(), str(results)]
     subprocess.run(command, check=True, timeout=120)
     won = list(zip(*(path.read_text() for path in sorted(results.iterdir())), strict=True))
     assert [racers.count("1") for racers in won] == [1] * 5
-    store = open_store(place)
+    store = open_store(location)
     assert store.get_all(store.keys()) == [str(racers.index("1")).encode() for racers in won]
 
 
@@ -106,7 +106,7 @@ def test_a_folder_is_moved_with_its_contents_and_once(store: Store) -> None:
 
 
 def test_a_folder_of_this_machine_moves_at_once(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     for name in FILES:
         store.put(f"staging/run/{name}", name.encode())
     before = (tmp_path / "staging" / "run").stat().st_ino
@@ -116,7 +116,7 @@ def test_a_folder_of_this_machine_moves_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("copied", "removed"), [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)])
-def test_an_interrupted_move_may_be_repeated(s3: Place, copied: int, removed: int) -> None:
+def test_an_interrupted_move_may_be_repeated(s3: Location, copied: int, removed: int) -> None:
     store = open_store(s3)
     for name in sorted(FILES, key=lambda name: name == "manifest.json")[:copied]:
         store.put(f"target/{name}", name.encode())
@@ -134,7 +134,7 @@ def test_a_folder_that_is_not_there_is_not_moved(store: Store) -> None:
 
 
 def test_a_folder_is_not_moved_over_another(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     store.put("staging/manifest.json", b"new")
     store.put("target/manifest.json", b"old")
     store.move_folder("staging", "target", "manifest.json")
@@ -148,12 +148,12 @@ def test_a_folder_is_not_moved_over_another(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_left_in_a_folder_is_deleted_with_it(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from ppsyn.storage.store import open_store; from ppsyn.schemas.locations import Place\n"
-        "with open_store(Place(url=sys.argv[1])).writer('private/part.parquet') as file:\n"
+        "import os, sys; from ppsyn.storage.store import open_store; from ppsyn.schemas.locations import Location\n"
+        "with open_store(Location(url=sys.argv[1])).writer('private/part.parquet') as file:\n"
         "    file.write(bytes(40_000_000)); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60)
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
     assert store.keys("private") == []
     assert list(tmp_path.rglob("part*"))  # a file without its name yet
     store.delete("private")
@@ -161,7 +161,7 @@ def test_what_a_killed_writer_left_in_a_folder_is_deleted_with_it(tmp_path: Path
 
 
 def test_many_that_clear_up_beside_each_other_all_succeed(tmp_path: Path) -> None:
-    store = open_store(Place(url=str(tmp_path)))
+    store = open_store(Location(url=str(tmp_path)))
 
     def work(number: int) -> None:
         for turn in range(40):

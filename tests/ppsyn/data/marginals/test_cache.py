@@ -12,7 +12,7 @@ from ppsyn.data.marginals.cache import open_counter
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import SourceError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 300), Attribute("c", 2)))
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 def snapshot_of(rows: int = 1000, fragments: int = 3) -> Snapshot:
-    shelf = Shelf(open_store(Place(url=f"memory://held-{next(_numbers)}")), "x")
+    shelf = Shelf(open_store(Location(url=f"memory://held-{next(_numbers)}")), "x")
     rng = np.random.Generator(np.random.PCG64(1))
     written = [
         write_codes(

@@ -12,7 +12,7 @@ from ppsyn.data.marginals.distributed import Spread, count_part
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Domain, downward_closure
 from ppsyn.errors import SourceError
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 300), Attribute("c", 2)))
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 def snapshot_of(sizes: list[int]) -> Snapshot:
-    shelf = Shelf(open_store(Place(url=f"memory://spread-{next(_numbers)}")), "x")
+    shelf = Shelf(open_store(Location(url=f"memory://spread-{next(_numbers)}")), "x")
     rng = np.random.Generator(np.random.PCG64(1))
     written = [
         write_codes(shelf, f"{number}", {a.name: rng.integers(0, a.size, rows) for a in DOMAIN.attributes}, DOMAIN)

@@ -15,7 +15,7 @@ from ppsyn.data.encoding.columns import place_column
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.sources import read_batches
 from ppsyn.schemas.columns import ColumnSchema
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, load_release
 from ppsyn.schemas.table import TableSchema
 
@@ -30,7 +30,7 @@ WORDS = {"kind": "categorical", "values": ["1.000", "ja", "01.02.2020"], "nullab
 
 
 def source_of(texts: list[str], encoding: str = "utf-8", **settings: object) -> CsvSource:
-    place = Place(url=f"memory://writing-{next(_numbers)}")
+    place = Location(url=f"memory://writing-{next(_numbers)}")
     put(place, {"a.csv": "\n".join(["a;b", *(f"{text};x" for text in texts)]).encode(encoding)})
     return CsvSource.model_validate({"kind": "csv", "path": place, "delimiter": ";", "encoding": encoding, **settings})
 
@@ -173,4 +173,4 @@ def test_a_setting_that_cannot_be_is_refused_by_name(setting: str, rule: str, tm
 
 def test_forms_are_checked_when_a_source_is_made() -> None:
     with pytest.raises(ValidationError):
-        CsvSource(kind="csv", path=Place(url="memory://x"), dates="%Y")
+        CsvSource(kind="csv", path=Location(url="memory://x"), dates="%Y")

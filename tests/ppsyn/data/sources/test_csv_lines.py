@@ -18,7 +18,7 @@ from ppsyn.data.sources.csv import csv_frames
 from ppsyn.data.sources.files import find_fragments
 from ppsyn.errors import SourceError
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
 
 Row = tuple[str | None, ...]
@@ -29,10 +29,10 @@ NAMES = ["age", "job.title", "who"]
 _numbers = itertools.count()
 
 
-def place_of(files: dict[str, bytes]) -> Place:
-    place = Place(url=f"memory://lines-{next(_numbers)}")
-    put(place, files)
-    return place
+def place_of(files: dict[str, bytes]) -> Location:
+    location = Location(url=f"memory://lines-{next(_numbers)}")
+    put(location, files)
+    return location
 
 
 def rows_in(body: bytes, fields: int, name: str = "a.csv", **settings: object) -> list[Row]:
@@ -40,8 +40,8 @@ def rows_in(body: bytes, fields: int, name: str = "a.csv", **settings: object) -
     names = [str(number) for number in range(fields)]
     settings = {"delimiter": ",", "nulls": ()} | settings
     data = ",".join(names).encode() + b"\n" + body
-    place = place_of({name: gzip.compress(data) if name.endswith(".gz") else data})
-    source = CsvSource.model_validate({"kind": "csv", "path": place, **settings})
+    location = place_of({name: gzip.compress(data) if name.endswith(".gz") else data})
+    source = CsvSource.model_validate({"kind": "csv", "path": location, **settings})
     (fragment,) = find_fragments(source)
     frames = [frame.astype(object) for frame in csv_frames(fragment, source, names, names[-1] if fields > 1 else None)]
     return [tuple(None if pd.isna(v) else v for v in row) for frame in frames for row in frame.to_numpy().tolist()]
@@ -156,25 +156,25 @@ def test_a_field_that_is_null_by_its_text_is_so_beside_odd_lines() -> None:
 
 def test_an_unclosed_quote_takes_no_other_row_along() -> None:
     good = "".join(f"{number % 90},cook,{number}\n" for number in range(1000)).encode()
-    place = place_of({"a.csv": b"age,job.title,who\n" + good[:500] + b'1,"x\n' + good[500:]})
-    (batch,) = read_batches(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
+    location = place_of({"a.csv": b"age,job.title,who\n" + good[:500] + b'1,"x\n' + good[500:]})
+    (batch,) = read_batches(CsvSource(kind="csv", path=location), SCHEMA, PERSON)
     assert len(batch.frame) == 1001
     assert batch.unreadable_lines() == 2  # the line was put into the middle of another
 
 
 def test_a_row_of_a_file_whose_values_hold_newlines_is_read_where_the_source_says_so() -> None:
-    place = place_of({"a.csv": b'age,job.title,who\r\n1,"a\r\n""b",7\r\n2,"","c\n"\r\n'})
-    (batch,) = read_batches(CsvSource(kind="csv", path=place, newlines_in_values=True), SCHEMA, PERSON)
+    location = place_of({"a.csv": b'age,job.title,who\r\n1,"a\r\n""b",7\r\n2,"","c\n"\r\n'})
+    (batch,) = read_batches(CsvSource(kind="csv", path=location, newlines_in_values=True), SCHEMA, PERSON)
     assert batch.frame.to_numpy().tolist() == [["1", 'a\r\n"b', "7"], ["2", "", "c\n"]]
     assert rows_in(b'1,"\xe9\n"\n', 2, newlines_in_values=True, encoding="latin-1") == [("1", "é\n")]
-    (batch,) = read_batches(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
+    (batch,) = read_batches(CsvSource(kind="csv", path=location), SCHEMA, PERSON)
     assert batch.unreadable_lines() == len(batch.frame) == 4
 
 
 @pytest.mark.parametrize("body", [b"1\n", b"1,2,3,4\n", b"1,\xff,3\n", b"1,2," + b"x" * 2**24])
 def test_a_row_that_cannot_be_read_stops_a_file_whose_values_hold_newlines(body: bytes) -> None:
-    place = place_of({"a.csv": b"age,job.title,who\n" + body})
-    source = CsvSource(kind="csv", path=place, newlines_in_values=True)
+    location = place_of({"a.csv": b"age,job.title,who\n" + body})
+    source = CsvSource(kind="csv", path=location, newlines_in_values=True)
     with pytest.raises(SourceError, match="Expected every row of") as caught:
         list(read_batches(source, SCHEMA, PERSON))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
@@ -213,12 +213,12 @@ def test_compressed_files_are_read_alone_and_in_folders_in_one_or_more_members(t
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
     (tmp_path / "other.gz").write_bytes(b"")
-    source = CsvSource(kind="csv", path=Place(url=str(tmp_path)))
+    source = CsvSource(kind="csv", path=Location(url=str(tmp_path)))
     check_source(source, SCHEMA, PERSON)
     found = {Path(b.fragment).name: b.frame.to_numpy().tolist() for b in read_batches(source, SCHEMA, PERSON)}
     assert set(found) == {"one.csv.gz", "more.CSV.GZ", "c.csv"}
     assert len({str(rows) for rows in found.values()}) == 1
-    single = CsvSource(kind="csv", path=Place(url=str(tmp_path / "one.csv.gz")))
+    single = CsvSource(kind="csv", path=Location(url=str(tmp_path / "one.csv.gz")))
     assert len([row for batch in read_batches(single, SCHEMA, PERSON) for row in batch.frame.index]) == len(ROWS)
 
 

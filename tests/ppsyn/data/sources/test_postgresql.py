@@ -12,7 +12,7 @@ from ppsyn.errors import SourceError
 from ppsyn.schema_draft import draft_schema
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.files import parse_yaml
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, SqlSource
 from ppsyn.schemas.table import TableSchema
 
@@ -109,7 +109,7 @@ def test_a_draft_has_the_types_that_are_declared_and_the_values_of_enumerated_on
 def test_a_public_sample_fills_what_the_types_leave_open(url: str, postgres: str, tmp_path: Path) -> None:
     fill(postgres, "CREATE TYPE triage AS ENUM ('red', 'yellow')", "CREATE TABLE t (age int, level triage)")
     (tmp_path / "public.csv").write_text("age,level\n3,red\n9,red\n", encoding="utf-8")
-    sample = CsvSource(kind="csv", path=Place(url=str(tmp_path / "public.csv")))
+    sample = CsvSource(kind="csv", path=Location(url=str(tmp_path / "public.csv")))
     age, level = parse_yaml(draft_schema(source_of(url, "SELECT * FROM t"), sample))["columns"]
     assert (age["lower"], age["upper"], level["values"]) == (3, 9, ["red", "yellow"])
 

@@ -28,7 +28,7 @@ from ppsyn.data.sources import Batch, check_source, read_batches
 from ppsyn.errors import SourceError
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source
 from ppsyn.schemas.table import TableSchema
 
@@ -39,8 +39,8 @@ Make = Callable[..., Source]
 _numbers = itertools.count()
 
 
-def memory() -> Place:
-    return Place(url=f"memory://reading-{next(_numbers)}")
+def memory() -> Location:
+    return Location(url=f"memory://reading-{next(_numbers)}")
 
 
 def rows_of(
@@ -124,8 +124,8 @@ def test_files_and_databases_in_batches_give_the_codes_of_single_values(
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
 @pytest.mark.parametrize("make", [csv_source, parquet_source, sqlite_source])
 def test_batches_hold_all_rows_once_and_no_more_than_asked_for(make: Make, batch_rows: int, tmp_path: Path) -> None:
-    place = tmp_path if make is sqlite_source else memory()
-    source = make(place, ROWS, batch_rows=batch_rows)
+    location = tmp_path if make is sqlite_source else memory()
+    source = make(location, ROWS, batch_rows=batch_rows)
     check_source(source, SCHEMA, PERSON)
     lengths = [len(batch.frame) for batch in read_batches(source, SCHEMA, PERSON)]
     assert sum(lengths) == len(ROWS)
@@ -135,27 +135,27 @@ def test_batches_hold_all_rows_once_and_no_more_than_asked_for(make: Make, batch
 
 
 def test_blocks_of_a_large_csv_file_are_put_together_to_batches() -> None:
-    place, count = memory(), 600_000
+    location, count = memory(), 600_000
     data = b"age,job.title,who\n" + b"".join(b"%d,cook,%d\n" % (i % 100, i) for i in range(count))
-    put(place, {"big.csv": data})
-    source = CsvSource(kind="csv", path=place, batch_rows=250_000)
+    put(location, {"big.csv": data})
+    source = CsvSource(kind="csv", path=location, batch_rows=250_000)
     batches = list(read_batches(source, SCHEMA, PERSON))
     assert [len(batch.frame) for batch in batches] == [250_000, 250_000, 100_000]
     np.testing.assert_array_equal(pd.concat(batch.frame["who"] for batch in batches).astype(int), np.arange(count))
 
 
 def test_a_csv_field_is_text_and_null_only_unquoted() -> None:
-    place = memory()
-    put(place, {"a.csv": b'\xef\xbb\xbfage;job.title;who\r\n1;"NA";"a\r""b"\r\n"";NA;\r\n007;?;x\r\n'})
-    source = CsvSource(kind="csv", path=place, delimiter=";", nulls=("", "NA"))
+    location = memory()
+    put(location, {"a.csv": b'\xef\xbb\xbfage;job.title;who\r\n1;"NA";"a\r""b"\r\n"";NA;\r\n007;?;x\r\n'})
+    source = CsvSource(kind="csv", path=location, delimiter=";", nulls=("", "NA"))
     assert rows_of(source) == [("1", "NA", 'a\r"b'), ("", None, None), ("007", "?", "x")]
 
 
 @pytest.mark.parametrize("data", [b"a", b"a\n", b"a\r\n", b"\xef\xbb\xbfa\n"])
 def test_a_csv_file_may_hold_a_header_alone(data: bytes) -> None:
-    place = memory()
-    put(place, {"a.csv": data})
-    source = CsvSource(kind="csv", path=place)
+    location = memory()
+    put(location, {"a.csv": data})
+    source = CsvSource(kind="csv", path=location)
     check_source(source, ONE, None)
     assert list(read_batches(source, ONE, None)) == []
 
@@ -169,10 +169,10 @@ def test_an_empty_line_is_a_row_if_there_is_one_column_and_none_if_there_are_mor
 
 
 def test_parquet_columns_keep_their_type_whatever_is_null() -> None:
-    place, big = memory(), 2**53 + 1
+    location, big = memory(), 2**53 + 1
     rows = [{"age": big, "job.title": "cook", "who": None}, {"age": None, "job.title": None, "who": big}]
-    put(place, {"a.parquet": parquet_bytes(rows, ["who", "age", "job.title"])})
-    assert rows_of(ParquetSource(kind="parquet", path=place)) == [(big, "cook", None), (None, None, big)]
+    put(location, {"a.parquet": parquet_bytes(rows, ["who", "age", "job.title"])})
+    assert rows_of(ParquetSource(kind="parquet", path=location)) == [(big, "cook", None), (None, None, big)]
 
 
 ODD = {
@@ -196,9 +196,9 @@ ODD = {
 @given(column=columns(may_refuse=False))
 def test_no_value_of_a_parquet_file_stops_the_reading(name: str, column: ColumnSchema) -> None:
     array, nulls = ODD[name]
-    place, schema = memory(), TableSchema(name="t", columns=(column,))
-    put(place, {"a.parquet": parquet_of(array)})
-    (batch,) = read_batches(ParquetSource(kind="parquet", path=place), schema, None)
+    location, schema = memory(), TableSchema(name="t", columns=(column,))
+    put(location, {"a.parquet": parquet_of(array)})
+    (batch,) = read_batches(ParquetSource(kind="parquet", path=location), schema, None)
     assert batch.frame["a"].isna().tolist() == nulls
     codes = encode_marked(batch.frame, schema)["a"]
     assert ((codes >= 0) & (codes < column.size)).all()
@@ -209,10 +209,10 @@ def test_moments_of_any_year_are_clipped_on_their_own_side(zone: str | None) -> 
     fields = {"name": "a", "kind": "datetime", "lower": "2020-01-01", "upper": "2020-01-09", "unit": "day"}
     schema = TableSchema.model_validate({"name": "t", "columns": [fields]})
     for unit in ("ms", "us", "ns"):
-        place = memory()
+        location = memory()
         array = pa.array([-(2**62), 2**62], pa.int64()).view(pa.timestamp(unit, zone))
-        put(place, {"a.parquet": parquet_of(array)})
-        assert codes_of(ParquetSource(kind="parquet", path=place), schema) == [0, 8]
+        put(location, {"a.parquet": parquet_of(array)})
+        assert codes_of(ParquetSource(kind="parquet", path=location), schema) == [0, 8]
 
 
 # Where fragments are
@@ -226,7 +226,7 @@ def test_folders_are_searched_and_hidden_files_passed_over(tmp_path: Path) -> No
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    source = CsvSource(kind="csv", path=Place(url=str(tmp_path)))
+    source = CsvSource(kind="csv", path=Location(url=str(tmp_path)))
     check_source(source, SCHEMA, PERSON)
     found = [Path(batch.fragment).relative_to(tmp_path) for batch in read_batches(source, SCHEMA, PERSON)]
     assert sorted(map(str, found)) == ["a b#.csv", "b.csv", "deep/er/é.CSV"]
@@ -242,63 +242,63 @@ def test_a_column_that_files_lack_is_in_the_names_of_their_folders(make: type[Cs
         "who=a%20b/age=x": 100,
     }
     data = {"csv": csv_bytes, "parquet": parquet_bytes}[kind](ROWS[:3], ["job.title"])
-    place = Place(url=f"memory://partitioned-{kind}")
-    put(place, {f"{folder}/part.{kind}": data for folder in folders})
-    source = make(kind=kind, path=place, batch_rows=2)  # type: ignore[arg-type]
+    location = Location(url=f"memory://partitioned-{kind}")
+    put(location, {f"{folder}/part.{kind}": data for folder in folders})
+    source = make(kind=kind, path=location, batch_rows=2)  # type: ignore[arg-type]
     check_source(source, SCHEMA, PERSON)
     batches = list(read_batches(source, SCHEMA, PERSON))
     assert [list(batch.frame.columns) for batch in batches] == [["age", "job.title", "who"]] * 8
     whole = pd.concat([batch.frame for batch in batches])
     found = dict(zip((batch.fragment for batch in batches), batches, strict=True))
     for folder, code in folders.items():
-        codes = encode_marked(found[f"{place.url}/{folder}/part.{kind}"].frame.drop(columns="who"), PLAIN)
+        codes = encode_marked(found[f"{location.url}/{folder}/part.{kind}"].frame.drop(columns="who"), PLAIN)
         assert set(codes["age"].tolist()) == {code}
     assert sorted(set(whole["who"])) == ["7", "8", "a b"]
     assert len(whole) == 12
 
 
 def test_a_column_of_the_file_goes_before_the_name_of_its_folder() -> None:
-    place = Place(url="memory://partitioned-both")
-    put(place, {"age=99/other=1/a.csv": csv_bytes(ROWS[:1], ["age", "job.title", "who"])})
-    (batch,) = read_batches(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
+    location = Location(url="memory://partitioned-both")
+    put(location, {"age=99/other=1/a.csv": csv_bytes(ROWS[:1], ["age", "job.title", "who"])})
+    (batch,) = read_batches(CsvSource(kind="csv", path=location), SCHEMA, PERSON)
     assert batch.frame["age"].tolist() == ["31"]
 
 
 def test_a_file_has_a_column_of_its_own() -> None:
-    place = Place(url="memory://partitioned-empty")
-    put(place, {"age=1/job.title=cook/a.csv": b"who\n1\n"})
+    location = Location(url="memory://partitioned-empty")
+    put(location, {"age=1/job.title=cook/a.csv": b"who\n1\n"})
     with pytest.raises(SourceError, match="itself"):
-        check_source(CsvSource(kind="csv", path=place), SCHEMA, PERSON)
+        check_source(CsvSource(kind="csv", path=location), SCHEMA, PERSON)
 
 
 def test_a_single_file_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "_export.dat").write_bytes(csv_bytes(ROWS, ["age", "job.title", "who"]))
     monkeypatch.chdir(tmp_path)
     for url in (str(tmp_path / "_export.dat"), "_export.dat", "./_export.dat"):
-        source = CsvSource(kind="csv", path=Place(url=url))
+        source = CsvSource(kind="csv", path=Location(url=url))
         check_source(source, SCHEMA, PERSON)
         assert len(rows_of(source)) == len(ROWS)
 
 
 def test_a_file_in_memory_is_found_by_its_address() -> None:
-    place = memory()
-    put(place, {"x": csv_bytes(ROWS, ["age", "job.title", "who"])})
-    assert len(rows_of(CsvSource(kind="csv", path=place.under("x")))) == len(ROWS)
+    location = memory()
+    put(location, {"x": csv_bytes(ROWS, ["age", "job.title", "who"])})
+    assert len(rows_of(CsvSource(kind="csv", path=location.child("x")))) == len(ROWS)
 
 
 @pytest.mark.parametrize("make", [csv_source, parquet_source])
-def test_files_are_read_from_a_bucket(make: Make, s3: Place) -> None:
+def test_files_are_read_from_a_bucket(make: Make, s3: Location) -> None:
     source, same = make(s3, ROWS), make(memory(), ROWS)
     check_source(source, SCHEMA, PERSON)
     assert rows_of(source) == rows_of(same)
     (path,) = {Path(batch.fragment).name for batch in read_batches(source, SCHEMA, None)} - {f"b.{source.kind}"}
-    single = source.model_copy(update={"path": s3.under(path)})
+    single = source.model_copy(update={"path": s3.child(path)})
     assert len(rows_of(single)) == len(ROWS) // 2
 
 
 def test_looking_for_a_folder_does_not_make_it(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"at least one \.csv or \.csv\.gz file"):
-        check_source(CsvSource(kind="csv", path=Place(url=str(tmp_path / "no"))), SCHEMA, None)
+        check_source(CsvSource(kind="csv", path=Location(url=str(tmp_path / "no"))), SCHEMA, None)
     assert list(tmp_path.iterdir()) == []
 
 

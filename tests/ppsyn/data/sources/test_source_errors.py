@@ -23,7 +23,7 @@ from ppsyn.data.ingest import encoded_batches
 from ppsyn.data.sources import check_source, read_batches
 from ppsyn.errors import PPSynError, SchemaError
 from ppsyn.schemas.config import PersonUnit
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
 from ppsyn.schemas.table import TableSchema
 
@@ -34,16 +34,16 @@ SECRET = "s3cr3t/:@%"
 CANARIES = [{"age": 7, "job.title": CANARY, "who": CANARY} for _ in range(613)]
 
 
-SOURCES: dict[str, Callable[[Place], Source]] = {
-    "csv": lambda place: CsvSource(kind="csv", path=place),
-    "parquet": lambda place: ParquetSource(kind="parquet", path=place),
+SOURCES: dict[str, Callable[[Location], Source]] = {
+    "csv": lambda location: CsvSource(kind="csv", path=location),
+    "parquet": lambda location: ParquetSource(kind="parquet", path=location),
 }
 
 
-def memory(name: str, files: dict[str, bytes]) -> Place:
-    place = Place(url=f"memory://errors-{name}")
-    put(place, files)
-    return place
+def memory(name: str, files: dict[str, bytes]) -> Location:
+    location = Location(url=f"memory://errors-{name}")
+    put(location, files)
+    return location
 
 
 def drain(source: Source) -> None:
@@ -114,19 +114,19 @@ def test_a_broken_row_of_a_csv_file_is_refused_by_a_column_that_refuses(
 def test_a_torn_page_of_a_parquet_file_is_told_by_fragment_and_rule(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = memory("torn", {"torn.parquet": TORN})
-    source = SOURCES["parquet"](place)
+    location = memory("torn", {"torn.parquet": TORN})
+    source = SOURCES["parquet"](location)
     check_source(source, SCHEMA, PERSON)
     told = told_by(lambda: drain(source), caplog)
-    assert f"Expected {place.url}/torn.parquet" in told
+    assert f"Expected {location.url}/torn.parquet" in told
     assert_quiet(told + "".join(capfd.readouterr()))
 
 
 def test_text_of_a_parquet_file_that_is_not_utf8_is_told_by_rule(caplog: pytest.LogCaptureFixture) -> None:
     data = parquet_bytes([{"age": 1, "job.title": "Zq" * 20, "who": CANARY}], NAMES, compression="none")
     data = data.replace(b"Zq" * 20, b"\xff" * 40)
-    place = memory("utf8", {"a.parquet": data})
-    told = told_by(lambda: drain(ParquetSource(kind="parquet", path=place)), caplog)
+    location = memory("utf8", {"a.parquet": data})
+    told = told_by(lambda: drain(ParquetSource(kind="parquet", path=location)), caplog)
     assert "text in UTF-8" in told
     assert_quiet(told)
 
@@ -136,7 +136,7 @@ def test_a_fragment_that_changes_or_goes_after_the_check_is_told(
 ) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_bytes(csv_bytes(ROWS, NAMES))
-    source = CsvSource(kind="csv", path=Place(url=str(tmp_path)))
+    source = CsvSource(kind="csv", path=Location(url=str(tmp_path)))
     check_source(source, SCHEMA, PERSON)
     batches = read_batches(source, SCHEMA, PERSON)
     next(batches)
@@ -170,7 +170,7 @@ def test_sqlite_text_that_is_not_utf8_is_told_by_rule(tmp_path: Path, caplog: py
 
 
 def test_a_bucket_that_refuses_is_told_by_address(
-    s3: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    s3: Location, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = csv_source(s3, ROWS)
     monkeypatch.setenv(f"{s3.credentials}_SECRET_ACCESS_KEY", "wrong")
@@ -180,7 +180,7 @@ def test_a_bucket_that_refuses_is_told_by_address(
         assert "wrong" not in told
 
 
-def test_an_object_that_goes_from_a_bucket_is_told_by_address(s3: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_object_that_goes_from_a_bucket_is_told_by_address(s3: Location, caplog: pytest.LogCaptureFixture) -> None:
     source = parquet_source(s3, ROWS)
     batches = read_batches(source, SCHEMA, PERSON)
     next(batches)
@@ -194,7 +194,7 @@ def test_an_object_that_goes_from_a_bucket_is_told_by_address(s3: Place, caplog:
 def test_nothing_where_the_source_should_be_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "notes.txt").write_text("x")
     for kind, url in (("csv", tmp_path), ("parquet", tmp_path / "no"), ("csv", "memory://errors-nothing")):
-        source = SOURCES[kind](Place(url=str(url)))
+        source = SOURCES[kind](Location(url=str(url)))
         told = told_by(lambda source=source: check_source(source, SCHEMA, None), caplog)
         endings = {"csv": ".csv or .csv.gz", "parquet": ".parquet"}[kind]
         assert f"at least one {endings} file, at {url}" in told
@@ -224,24 +224,24 @@ def test_columns_that_are_not_the_schemas_are_told_by_name(
 
 @pytest.mark.parametrize("first", [f"{CANARY},{CANARY},3", f'"{CANARY}', f"{CANARY}" * 200_000, f"age,{CANARY}", ""])
 def test_a_file_without_a_header_does_not_have_its_first_row_told(first: str, caplog: pytest.LogCaptureFixture) -> None:
-    place = memory("no-header", {"a.csv": f"{first}\n{CANARY},1,2\n".encode()})
-    told = told_by(lambda: check_source(CsvSource(kind="csv", path=place), SCHEMA, PERSON), caplog)
-    assert f"{place.url}/a.csv" in told
+    location = memory("no-header", {"a.csv": f"{first}\n{CANARY},1,2\n".encode()})
+    told = told_by(lambda: check_source(CsvSource(kind="csv", path=location), SCHEMA, PERSON), caplog)
+    assert f"{location.url}/a.csv" in told
     assert_quiet(told)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"\xff\xfe", GOOD_PARQUET[:-10], GOOD_PARQUET[:40]])
 def test_a_file_that_is_not_of_its_format_is_told(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    place = memory("format", {"a.parquet": data, "a.csv": data})
-    for source in (ParquetSource(kind="parquet", path=place), CsvSource(kind="csv", path=place)):
+    location = memory("format", {"a.parquet": data, "a.csv": data})
+    for source in (ParquetSource(kind="parquet", path=location), CsvSource(kind="csv", path=location)):
         told = told_by(lambda source=source: check_source(source, SCHEMA, None), caplog)
-        assert f"{place.url}/a.{source.kind}" in told
+        assert f"{location.url}/a.{source.kind}" in told
         assert_quiet(told)
 
 
 @pytest.mark.parametrize("column", ["age", "nobody"])
 def test_a_person_column_that_is_not_excluded_is_told(column: str, caplog: pytest.LogCaptureFixture) -> None:
-    source = csv_source(Place(url="memory://errors-person"), ROWS)
+    source = csv_source(Location(url="memory://errors-person"), ROWS)
     told = told_by(lambda: check_source(source, SCHEMA, PersonUnit(column=column, max_rows=1)), caplog)
     assert f"Expected the person column {column!r} in `excluded`" in told
 
@@ -334,4 +334,4 @@ def test_a_database_that_nobody_serves_is_told_without_the_password(
 def test_schema_faults_are_schema_errors() -> None:
     schema = TableSchema.model_validate(SCHEMA.model_dump() | {"excluded": []})
     with pytest.raises(SchemaError):
-        check_source(csv_source(Place(url="memory://errors-schema"), ROWS), schema, PERSON)
+        check_source(csv_source(Location(url="memory://errors-schema"), ROWS), schema, PERSON)
