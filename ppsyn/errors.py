@@ -1,11 +1,82 @@
 """Errors a caller can act on.
 
+    PPSynError                   catch this for all of them
+    ├── ConfigError              a setting that cannot be honoured
+    ├── SchemaError              a schema that contradicts itself or lacks a column
+    ├── SourceError              a private table that cannot be read
+    ├── DomainRefusedError       a value outside the domain of a column that refuses such values
+    ├── ModelTooLargeError       no model fits under the size cap
+    ├── BudgetExceededError      a spend that the budget does not cover
+    ├── AccountError             a damaged account, or a release that does not fit it
+    │   └── CapExceededError     a release that would pass the cap of its account
+    ├── StoreError               a store that cannot be used
+    │   └── MissingError         an object that is not there
+    ├── AuditError               a release that fails its audit
+    ├── RunError                 a run that cannot go on
+    │   ├── ResumeRefusedError   a run that would not be the same run any more
+    │   └── RunTakenError        another process goes on with the run
+    ├── ClusterError             Dask workers that are missing or died
+    └── InvariantError           a defect of ppsyn
+
 A message names public facts only: the field, the attribute, the rule and what to
 do. It never carries a value of the private table, nor how many rows are at fault.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
+from types import TracebackType
+from typing import Generic, TypeVar
+
+from typing_extensions import override
+
+_Caught = TypeVar("_Caught", bound=BaseException)
+
+
+def translated(
+    caught: type[_Caught] | tuple[type[_Caught], ...],
+    *,
+    to: Callable[[str], BaseException],
+    message: str | Callable[[_Caught], str],
+) -> AbstractContextManager[None]:
+    """Raise an error of ours in place of one from a library, and leave nothing of the first behind.
+
+    `raise ... from None` hides the first error from tracebacks but keeps it in `__context__`, and so does any `raise`
+    inside an `except` block or a context manager. The text of a parser, a driver or a file system may quote a private
+    value, and whoever logs or pickles the new error would carry it out. Here `__cause__` and `__context__` are None.
+
+    Privacy:
+        Claim C11. The message is all that is left: put in it what is public.
+
+    Args:
+        caught: What to catch.
+        to: What to raise, made from the message.
+        message: The text, or how to make it from what was caught.
+    """
+    return _Translation(caught, to, message)
+
+
+class _Translation(AbstractContextManager[None], Generic[_Caught]):
+    def __init__(
+        self,
+        caught: type[_Caught] | tuple[type[_Caught], ...],
+        to: Callable[[str], BaseException],
+        message: str | Callable[[_Caught], str],
+    ) -> None:
+        self._caught, self._to, self._message = caught, to, message
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, self._caught):
+            return
+        failure = self._to(self._message if isinstance(self._message, str) else self._message(error))
+        del error, trace  # a frame of the new traceback would keep them
+        try:
+            raise failure
+        finally:
+            failure.__context__ = None  # Python set it just now
 
 
 class PPSynError(Exception):
