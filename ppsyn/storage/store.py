@@ -25,7 +25,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 from typing_extensions import override
 
-from ppsyn.errors import MissingError, StoreError
+from ppsyn.errors import MissingError, StoreError, translated
 from ppsyn.schemas.limits import ARRAYS_BYTES
 from ppsyn.schemas.locations import Location
 from ppsyn.storage.private_objects import cause, close_file, is_private, make_folders, shown
@@ -277,21 +277,24 @@ class Store:
     @contextmanager
     def _told(self, verb: str, key: str) -> Generator[None]:
         """Tell what failed and where. Addresses are public, and so are keys, but for those of what is private (C11)."""
-        try:
-            yield
-            if self.location.is_s3:
-                _ANSWERED.add(_server(self.location))
-            return
-        except FileNotFoundError as error:
-            failure: StoreError = MissingError(self.url(shown(key)))
-            if "NoSuchBucket" in str(error):
-                failure = StoreError(f"Cannot use {self.location.url}: there is no such bucket.")
-        except (BaseError, OSError, NotImplementedError) as error:
+
+        def describe(error: Exception) -> str:
+            if isinstance(error, FileNotFoundError) and "NoSuchBucket" in str(error):
+                return f"Cannot use {self.location.url}: there is no such bucket."
             if is_private(key):  # nor what was being done with which of how many objects
-                failure = StoreError(f"Cannot use the private folder {self.url(shown(key))}: {cause(error)}.")
-            else:
-                failure = StoreError(f"Cannot {verb} {self.url(key)}: {_reason(error)}")
-        raise failure
+                return f"Cannot use the private folder {self.url(shown(key))}: {cause(error)}."
+            return f"Cannot {verb} {self.url(key)}: {_reason(error)}"
+
+        with translated((BaseError, OSError, NotImplementedError), to=StoreError, message=describe):
+            try:
+                yield
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                with translated(OSError, to=MissingError, message=self.url(shown(key))):
+                    raise
+        if self.place.is_s3:
+            _ANSWERED.add(_server(self.place))
 
 
 class _Again(Protocol):
@@ -376,11 +379,9 @@ def open_store(location: Location) -> Store:
         return Store(location, _MEMORY.setdefault(name, MemoryStore()), f"{folder.strip('/')}/".lstrip("/"))
     if location.is_s3:
         return Store(location, _bucket(location))
-    try:
+    unusable = f"Cannot use the folder {location.url}"
+    with translated((BaseError, OSError), to=StoreError, message=lambda error: f"{unusable}: {_reason(error)}"):
         return Store(location, LocalStore(Path(location.url), mkdir=True))
-    except (BaseError, OSError) as error:
-        failure = StoreError(f"Cannot use the folder {location.url}: {_reason(error)}")
-    raise failure
 
 
 def _bucket(location: Location) -> S3Store:

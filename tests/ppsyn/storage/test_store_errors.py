@@ -38,6 +38,14 @@ def test_a_missing_object_is_named(store: Store) -> None:
     assert caught.value.url == store.url("folder/none")
 
 
+@pytest.mark.parametrize("name", ["private/none", "folder/none"])
+def test_an_error_keeps_nothing_of_the_one_behind_it(store: Store, name: str) -> None:
+    for call in (store.get, lambda key: store.reader(key).__enter__()):
+        with pytest.raises(MissingError) as caught:
+            call(f"runs/r/{name}")
+        assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=str(tmp_path / "file" / "store")):
