@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 from uuid import uuid4
 
-from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError
+from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError, translated
 from ppsyn.privacy.account_state import Book, Part, open_book
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Ledger, Spend
@@ -287,25 +287,19 @@ class StoredAccount:
         return AccountError(f"The account of {self.dataset!r} is damaged: an entry is missing or out of place.")
 
     def _opened(self, data: bytes) -> Book:
-        try:
+        where = f"The account of {self.dataset!r} is damaged at entry 0"
+        with translated(AccountError, to=AccountError, message=lambda error: f"{where}: {error}"):
             book = open_book(data)
-        except AccountError as error:
-            problem = f"The account of {self.dataset!r} is damaged at entry 0: {error}"
-        else:
-            if book.opening.dataset == self.dataset:
-                return book
-            problem = f"The account of {self.dataset!r} is damaged: entry 0 is of another dataset."
-        raise AccountError(problem)
+        if book.opening.dataset != self.dataset:
+            raise AccountError(f"{where}: it is of another dataset.")
+        return book
 
     def _post(self, sequence: Book | Chain, data: bytes) -> None:
-        where = f" of run {sequence.grant.run}" if isinstance(sequence, Chain) else ""
-        try:
+        run = f" of run {sequence.grant.run}" if isinstance(sequence, Chain) else ""
+        where = f"The account of {self.dataset!r} is damaged at entry {sequence.count}{run}"
+        caught = AccountError, BudgetExceededError, RunTakenError
+        with translated(caught, to=AccountError, message=lambda error: f"{where}: {error}"):
             sequence.post(data)
-        except (AccountError, BudgetExceededError, RunTakenError) as error:
-            problem = f"The account of {self.dataset!r} is damaged at entry {sequence.count}{where}: {error}"
-        else:
-            return
-        raise AccountError(problem)
 
     @property
     def _folder(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
-from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError
+from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, translated
 from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of
 
 
@@ -206,8 +206,5 @@ def read_book(entries: Sequence[bytes]) -> Book:
 
 
 def _parsed(data: bytes, number: int) -> Line:
-    try:
+    with translated(ValueError, to=AccountError, message=f"Expected entry {number} to be an entry of an account."):
         return from_bytes(data)
-    except ValueError:
-        problem = f"Expected entry {number} to be an entry of an account."
-    raise AccountError(problem)

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from ppsyn.errors import AccountError, RunTakenError
+from ppsyn.errors import AccountError, RunTakenError, translated
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.schemas.account import Charge, Grant, Line, Seal, from_bytes, hash_of, to_bytes
 
@@ -74,8 +74,6 @@ def spend_of(charge: Charge) -> Spend:
 
 
 def _parsed(data: bytes, run: str, number: int) -> Line:
-    try:
+    message = f"Expected entry {number} of run {run} to be an entry of an account."
+    with translated(ValueError, to=AccountError, message=message):
         return from_bytes(data)
-    except ValueError:
-        problem = f"Expected entry {number} of run {run} to be an entry of an account."
-    raise AccountError(problem)
