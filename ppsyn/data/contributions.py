@@ -2,8 +2,8 @@
 
 import secrets
 import tempfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Self, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ppsyn.data.encoding.parsing import is_null
 from ppsyn.data.person_ids import plain
-from ppsyn.errors import ConfigError, SchemaError, StoreError
+from ppsyn.errors import ConfigError, SchemaError, StoreError, translated
 from ppsyn.privacy.limits import MOST_ROWS
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -96,7 +96,7 @@ class Crowd:
         self._sizes: list[int] = []
         self._held: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
         self._spilled: list[list[tuple[int, int]]] = [[] for _ in range(_BUCKETS)]
-        with self._told():
+        with translated(OSError, to=StoreError, message=_full_disk):
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
 
     def __enter__(self) -> Self:
@@ -159,7 +159,7 @@ class Crowd:
         rows = self._smallest(np.concatenate(held))
         held[:] = [rows]
         if rows.size > _BUCKET_ROWS // 2:
-            with self._told():
+            with translated(OSError, to=StoreError, message=_full_disk):
                 self._spilled[number].append((self._file.seek(0, 2), rows.size))
                 self._file.write(rows.tobytes())
                 self._file.flush()
@@ -168,7 +168,7 @@ class Crowd:
     def _all_of(self, number: int) -> Iterator[Rows]:
         yield from self._held[number]
         for place, size in self._spilled[number]:
-            with self._told():
+            with translated(OSError, to=StoreError, message=_full_disk):
                 self._file.seek(place)
                 yield np.frombuffer(self._file.read(size * _ROW.itemsize), _ROW)
 
@@ -183,30 +183,21 @@ class Crowd:
 
     def _marks(self, ids: "pd.Series[Any]") -> NDArray[np.uint64]:
         """The mark of each row's person, the same in all batches; one for all who have no id."""
-        try:
+        rule = f"Expected the person column {self._column!r} to hold plain identifiers: text, numbers, dates or UUIDs."
+        odd = TypeError, NotImplementedError, OverflowError, ValueError
+        with translated(odd, to=SchemaError, message=rule):
             positions, distinct = pd.factorize(ids)
             marks = [self._mark(person) for person in distinct.tolist()]
-        except (TypeError, NotImplementedError, OverflowError, ValueError):
-            problem = (
-                f"Expected the person column {self._column!r} to hold plain identifiers: text, numbers, dates or UUIDs."
-            )
-        else:
-            return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, len(_MARK))[positions]
-        raise SchemaError(problem)
+        return np.frombuffer(b"".join([*marks, _NOBODY]), np.uint64).reshape(-1, len(_MARK))[positions]
 
     def _mark(self, person: object) -> bytes:
         if is_null(person):
             return _NOBODY
         return blake2b(plain(person), digest_size=len(_NOBODY), key=self._secret).digest()
 
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        try:
-            yield
-            return
-        except OSError as error:
-            problem = (
-                f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 40 bytes a row: "
-                "make room there, or name another folder in TMPDIR."
-            )
-        raise StoreError(problem)
+
+def _full_disk(error: OSError) -> str:
+    return (
+        f"Cannot keep marks of persons in {tempfile.gettempdir()}: {error.strerror}. They take 40 bytes a row: make "
+        "room there, or name another folder in TMPDIR."
+    )

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from ppsyn.arrays import Ints
 from ppsyn.data.marginals.kernel import count_blocks
 from ppsyn.domain import Clique, Domain, domain_of
-from ppsyn.errors import MissingError, SourceError
+from ppsyn.errors import MissingError, SourceError, translated
 from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store
@@ -131,11 +131,8 @@ def read_contents(shelf: Shelf) -> Contents:
     Raises:
         SourceError: If it is damaged or incomplete.
     """
-    try:
+    with translated((MissingError, ValidationError), to=SourceError, message=str(shelf.damaged())):
         return Contents.model_validate_json(shelf.store.get(f"{shelf.prefix}/{_MARKER}"))
-    except (MissingError, ValidationError):
-        problem = shelf.damaged()
-    raise problem
 
 
 def open_snapshot(shelf: Shelf, schema: TableSchema) -> Snapshot:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from typing_extensions import override
 
-from ppsyn.errors import SourceError
+from ppsyn.errors import SourceError, translated
 
 UNREADABLE_LINE = "\0line"
 """Stands in every column for a line of a CSV file that cannot be read, which no field can hold: it fits no domain."""
@@ -58,11 +58,8 @@ def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...],
         SourceError: With the rule.
     """
     while True:
-        try:
+        with translated(broken, to=SourceError, message=rule):
             frame = next(frames, None)
-        except broken:
-            break
         if frame is None:
             return
         yield frame
-    raise SourceError(rule)

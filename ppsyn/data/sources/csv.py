@@ -18,7 +18,7 @@ from pyarrow import csv as arrow_csv
 from ppsyn.data.sources.batches import UNREADABLE_LINE, regroup
 from ppsyn.data.sources.csv_lines import is_plain, readable, whole_lines
 from ppsyn.data.sources.files import UNREADABLE, Fragment, unreadable
-from ppsyn.errors import InvariantError, SourceError
+from ppsyn.errors import InvariantError, SourceError, translated
 from ppsyn.schemas.release import CsvSource
 
 _LONGEST_HEADER = 2**20
@@ -32,17 +32,16 @@ def csv_names(fragment: Fragment, source: CsvSource) -> list[str]:
     Raises:
         SourceError: If it cannot be read, or is not a header.
     """
-    try:
-        with _opened(fragment) as file:
-            return _header(file, source)
-    except UNREADABLE:
-        problem = unreadable(fragment.url)
-    except (ValueError, csv.Error):
-        problem = (
-            f"Expected the first line of {fragment.url} to be a header in {source.encoding}, with quotes closed on "
-            "that line, and lines to end with \\n or \\r\\n."
-        )
-    raise SourceError(problem)
+    rule = (
+        f"Expected the first line of {fragment.url} to be a header in {source.encoding}, with quotes closed on that "
+        "line, and lines to end with \\n or \\r\\n."
+    )
+    with (
+        translated((ValueError, csv.Error), to=SourceError, message=rule),
+        translated(UNREADABLE, to=SourceError, message=unreadable(fragment.url)),
+        _opened(fragment) as file,
+    ):
+        return _header(file, source)
 
 
 def csv_frames(

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from obstore.exceptions import BaseError
 
-from ppsyn.errors import SourceError, StoreError
+from ppsyn.errors import SourceError, StoreError, translated
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource
 from ppsyn.storage import Store, open_store
@@ -54,16 +54,12 @@ def find_fragments(source: CsvSource | ParquetSource) -> list[Fragment]:
         SourceError: If there is none, or the place cannot be listed.
     """
     location = source.path
-    try:
+    with translated(StoreError, to=SourceError, message=str):
         found = _find(location, ENDINGS[source.kind])
-    except StoreError as error:
-        problem = str(error)
-    else:
-        if found:
-            return found
+    if not found:
         endings = " or ".join(ENDINGS[source.kind])
-        problem = f"Expected a file, or a folder with at least one {endings} file, at {location.url}."
-    raise SourceError(problem)
+        raise SourceError(f"Expected a file, or a folder with at least one {endings} file, at {location.url}.")
+    return found
 
 
 def _find(location: Location, endings: tuple[str, ...]) -> list[Fragment]:

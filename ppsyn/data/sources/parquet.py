@@ -13,7 +13,7 @@ from pyarrow import parquet, types
 from ppsyn.data.encoding.parsing import Raw
 from ppsyn.data.sources.batches import regroup
 from ppsyn.data.sources.files import UNREADABLE, Fragment
-from ppsyn.errors import SchemaError, SourceError
+from ppsyn.errors import SchemaError, SourceError, translated
 from ppsyn.schemas.release import ParquetSource
 
 _MISFIT = b""
@@ -52,14 +52,15 @@ def check_ids(fragment: Fragment, person_column: str) -> None:
 
 
 def _footer(fragment: Fragment) -> pa.Schema:
-    try:
-        with fragment.opened() as file, parquet.ParquetFile(file) as opened_file:
-            schema = opened_file.schema_arrow
-            _ = schema.names  # one that is not UTF-8 is found out here
-            return schema
-    except (*UNREADABLE, pa.ArrowException, ValueError):
-        problem = parquet_rule(fragment)
-    raise SourceError(problem)
+    broken = (*UNREADABLE, pa.ArrowException, ValueError)
+    with (
+        translated(broken, to=SourceError, message=parquet_rule(fragment)),
+        fragment.opened() as file,
+        parquet.ParquetFile(file) as opened_file,
+    ):
+        schema = opened_file.schema_arrow
+        _ = schema.names  # one that is not UTF-8 is found out here
+        return schema
 
 
 def parquet_frames(fragment: Fragment, source: ParquetSource, names: Sequence[str]) -> Iterator[pd.DataFrame]:

@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from ppsyn.data.sources.batches import guarded
 from ppsyn.data.sources.sql_stability import judge
 from ppsyn.data.sources.sql_types import declared
 from ppsyn.data.sources.sql_values import read_any_moment
-from ppsyn.errors import SourceError
+from ppsyn.errors import SourceError, translated
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.release import SqlSource
 
@@ -75,12 +75,12 @@ def _asked(source: SqlSource, ask: Callable[[Connection], T]) -> T:
     for name in source.variables:
         if name not in os.environ:
             raise SourceError(f"Expected the environment to hold {name}, for the url of the source.")
-    try:
-        with _connected(source) as connection:
-            return ask(connection)
-    except _BROKEN as error:
-        problem = _told(error, source)
-    raise SourceError(problem)
+    with _translated(source), _connected(source) as connection:
+        return ask(connection)
+
+
+def _translated(source: SqlSource) -> AbstractContextManager[None]:
+    return translated(_BROKEN, to=SourceError, message=lambda error: _told(error, source))
 
 
 def check_stable(source: SqlSource, person: PersonUnit | None) -> list[str]:
@@ -89,16 +89,11 @@ def check_stable(source: SqlSource, person: PersonUnit | None) -> list[str]:
     Raises:
         SourceError: If the query lets it, as far as its text tells.
     """
-    try:
-        with _connected(source) as connection:
-            is_sqlite = connection.dialect.name == "sqlite"
-            views = [str(name) for (name,) in connection.exec_driver_sql(_VIEWS[connection.dialect.name])]
-    except _BROKEN as error:
-        problem = _told(error, source)
-    else:
-        column = None if person is None else person.column
-        return judge(source.query, "sqlite" if is_sqlite else "postgres", column, views)
-    raise SourceError(problem)
+    with _translated(source), _connected(source) as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        views = [str(name) for (name,) in connection.exec_driver_sql(_VIEWS[connection.dialect.name])]
+    column = None if person is None else person.column
+    return judge(source.query, "sqlite" if is_sqlite else "postgres", column, views)
 
 
 def query_frames(source: SqlSource, names: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -129,11 +124,9 @@ def _frames(source: SqlSource, names: Sequence[str]) -> Iterator[pd.DataFrame]:
 def _names(connection: Connection, source: SqlSource) -> list[str]:
     connection.exec_driver_sql(f"EXPLAIN SELECT * FROM {_nested(source)}").close()
     # SQLite may compute a nested query even for no rows, and stumble over one.
-    try:
+    rule = f"Expected the database to answer {QUERY} for no rows. Try it in a client, and see its log."
+    with translated(_BROKEN, to=SourceError, message=rule):
         return list(connection.exec_driver_sql(f"SELECT * FROM {_nested(source)} LIMIT 0").keys())
-    except _BROKEN:
-        problem = f"Expected the database to answer {QUERY} for no rows. Try it in a client, and see its log."
-    raise SourceError(problem)
 
 
 def _nested(source: SqlSource) -> str:
