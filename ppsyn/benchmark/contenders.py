@@ -12,7 +12,7 @@ from ppsyn.benchmark.paper.printed import PrintedSettings, fit_not_private
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
-from ppsyn.errors import ConfigError
+from ppsyn.errors import ConfigError, translated
 from ppsyn.mechanisms import METHODS
 from ppsyn.mechanisms.candidates import refined_cliques
 from ppsyn.mechanisms.loop import make_plan, run, start
@@ -130,16 +130,16 @@ def contender(name: str) -> Contender:
         raise ConfigError(f"There is no mechanism {base!r}. Mechanisms: {', '.join(NAMES)}.")
     known = {"eta", "rounds"} if base == PRINTED else set(Tuning.model_fields) - {"mechanism", "model_mb"}
     settings = dict(_setting(name, part, known) for part in text.split("+")) if text else {}
-    try:
+
+    def describe(error: ValidationError) -> str:
+        fault = error.errors()[0]
+        return f"In {name!r}, {'.'.join(map(str, fault['loc']))}: {rule_of(fault)}"
+
+    with translated(ValidationError, to=ConfigError, message=describe):
         config = AlgorithmConfig.model_validate(
             {"eta": 0.7, **settings} if base == PRINTED else {"mechanism": base, **settings}
         )
-    except ValidationError as error:
-        fault = error.errors()[0]
-        problem = f"In {name!r}, {'.'.join(map(str, fault['loc']))}: {rule_of(fault)}"
-    else:
-        return _Printed(config.eta, config.rounds) if base == PRINTED else _Private(config)
-    raise ConfigError(problem)
+    return _Printed(config.eta, config.rounds) if base == PRINTED else _Private(config)
 
 
 def _setting(name: str, part: str, known: set[str]) -> tuple[str, object]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.tables import open_table, random_workload
-from ppsyn.errors import ConfigError
+from ppsyn.errors import ConfigError, translated
 from ppsyn.privacy.budget import rho_from
 from ppsyn.schemas.benchmark import BenchmarkSettings, Metric
 from ppsyn.schemas.files import rule_of
@@ -35,14 +35,16 @@ def settings_of(lists: Mapping[str, str], **others: object) -> BenchmarkSettings
         "degrees": _whole_numbers("degree", lists["degree"]),
         "metrics": _words("metrics", lists["metrics"], get_args(Metric)),
     }
-    try:
+    with translated(ValidationError, to=ConfigError, message=_first_fault):
         settings = BenchmarkSettings.model_validate({**fields, **others})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        field = ".".join(str(part) for part in fault["loc"])
-        raise ConfigError(f"{field}: {rule_of(fault)}" if field else rule_of(fault)) from None
     check_possible(settings)
     return settings
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    return f"{field}: {rule_of(fault)}" if field else rule_of(fault)
 
 
 def check_possible(settings: BenchmarkSettings) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ppsyn.errors import ConfigError
+from ppsyn.errors import ConfigError, translated
 from ppsyn.schemas.benchmark import BenchmarkRun
 
 ERRORS: Mapping[str, str] = {
@@ -174,10 +174,9 @@ def read_peers(file: Path, mechanisms: Sequence[str], degree: int) -> list[Resul
     Raises:
         ConfigError: If the file does not hold results.
     """
-    try:
+    broken, rule = (OSError, ValueError), f"Expected a readable file {file}"
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
         frame = pd.read_csv(file, dtype={"dataset": str, "mechanism": str})
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"Expected a readable file {file}: {type(error).__name__}.") from None
     measured = [name for name in ERRORS if name in frame]
     for name in _PEER_COLUMNS:
         if name not in frame:

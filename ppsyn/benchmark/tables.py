@@ -12,7 +12,7 @@ from pydantic import PositiveInt, TypeAdapter, ValidationError
 from ppsyn import schemas
 from ppsyn.data.encoding import EncodedTable, encode
 from ppsyn.domain import Attribute, Clique, Domain
-from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.errors import ConfigError, SchemaError, translated
 from ppsyn.evaluation.queries import fitting_cliques
 from ppsyn.schemas.table import TableSchema
 
@@ -62,19 +62,16 @@ def read_table(folder: Path, name: str) -> EncodedTable:
     Raises:
         ConfigError: If the files do not hold a table of codes.
     """
-    try:
+    broken, rule = (OSError, EOFError, ValueError, ValidationError), f"Expected a readable table {name!r} in {folder}"
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
         sizes = _SIZES.validate_json((folder / f"{name}{_DOMAIN}").read_bytes())
         frame = pd.read_csv(folder / f"{name}{_CODES}")
-    except (OSError, EOFError, ValueError, ValidationError) as error:
-        raise ConfigError(f"Expected a readable table {name!r} in {folder}: {type(error).__name__}.") from None
     domain = Domain(tuple(Attribute(attribute, size) for attribute, size in sizes.items()))
     for attribute in domain.names:
         if attribute not in frame or frame[attribute].dtype.kind not in "iu":
             raise ConfigError(f"Expected {name}{_CODES} to have a column {attribute!r} of whole numbers.")
-    try:
+    with translated(SchemaError, to=ConfigError, message=lambda error: f"{name}{_CODES}: {error}"):
         return EncodedTable(domain, {attribute: frame[attribute].to_numpy(np.int32) for attribute in sizes})
-    except SchemaError as error:
-        raise ConfigError(f"{name}{_CODES}: {error}") from None
 
 
 def write_table(folder: Path, name: str, table: EncodedTable) -> None:

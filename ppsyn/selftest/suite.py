@@ -3,11 +3,11 @@
 import multiprocessing
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ppsyn.errors import ConfigError, InvariantError, PPSynError
+from ppsyn.errors import ConfigError, InvariantError, PPSynError, translated
 from ppsyn.selftest.attacks import Batch, Finding, Seen, Way, judge, see, twins
 from ppsyn.selftest.cases import CASES, Case
 from ppsyn.worker_process import prepare
@@ -110,13 +110,6 @@ def _twins(asked: tuple[str, int]) -> list[str]:
         return twins(*asked)
 
 
-@contextmanager
-def _travelling() -> Generator[None]:
+def _travelling() -> AbstractContextManager[None]:
     """Errors with facts of their own do not arrive from another process; what they say does."""
-    try:
-        yield
-    except PPSynError as error:
-        problem = str(error)
-    else:
-        return
-    raise InvariantError(problem)
+    return translated(PPSynError, to=InvariantError, message=str)
