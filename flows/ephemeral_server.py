@@ -24,6 +24,7 @@ from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
+from ppsyn.errors import translated
 from ppsyn.flows.cli.exit_codes import ServerError
 
 _PATIENCE_SECONDS = 180
@@ -105,13 +106,14 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
 
 def _lock(home: Path) -> IO[str]:
     """A file of Prefect's folder, which is made if it is missing."""
-    try:
+
+    def describe(error: OSError | ValueError) -> str:
+        reason = error.strerror if isinstance(error, OSError) else "no folder can have such a name"
+        return f"Cannot write to PREFECT_HOME={home}: {reason}. Set PREFECT_HOME to a folder that you may write to."
+
+    with translated((OSError, ValueError), to=ServerError, message=describe):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         return (home / "embedded.lock").open("w")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no folder can have such a name"
-        problem = f"Cannot write to PREFECT_HOME={home}: {reason}. Set PREFECT_HOME to a folder that you may write to."
-    raise ServerError(problem)
 
 
 def _is_configured() -> bool:

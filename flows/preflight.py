@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 from pydantic import ValidationError
 
-from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.errors import ConfigError, SchemaError, translated
 from ppsyn.schemas.files import SchemaFileError, rule_of
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig, StoresConfig, load_release
@@ -21,13 +21,9 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
     Raises:
         SchemaError: With one sentence per fault of either.
     """
-    try:
+    with translated(SchemaFileError, to=SchemaError, message=str):
         config = load_release(file, settings)
-    except SchemaFileError as error:
-        problem = str(error)
-    else:
-        return config, read_schema(config.table)
-    raise SchemaError(problem)
+    return config, read_schema(config.table)
 
 
 def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
@@ -36,11 +32,8 @@ def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
     Raises:
         SchemaError: With one sentence per fault.
     """
-    try:
+    with translated(SchemaFileError, to=SchemaError, message=str):
         return load_release(file, settings).stores
-    except SchemaFileError as error:
-        problem = str(error)
-    raise SchemaError(problem)
 
 
 def read_schema(file: str) -> TableSchema:
@@ -49,11 +42,8 @@ def read_schema(file: str) -> TableSchema:
     Raises:
         SchemaError: With one sentence per fault.
     """
-    try:
+    with translated(SchemaFileError, to=SchemaError, message=str):
         return TableSchema.load(file)
-    except SchemaFileError as error:
-        problem = str(error)
-    raise SchemaError(problem)
 
 
 def location_at(url: str, *, endpoint: str | None, region: str, credentials: str) -> Location:
@@ -62,14 +52,15 @@ def location_at(url: str, *, endpoint: str | None, region: str, credentials: str
     Raises:
         ConfigError: If there can be no such location.
     """
-    try:
+
+    def describe(error: ValidationError) -> str:
+        return " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
+
+    with translated(ValidationError, to=ConfigError, message=describe):
         location = Location.model_validate(url)
         options = {"endpoint": endpoint if location.is_s3 else None, "region": region, "credentials": credentials}
         said = location.model_dump(include=location.model_fields_set)
         return Location.model_validate({**options, **said})
-    except ValidationError as error:
-        problem = " ".join(rule_of(fault, is_secret=True) for fault in error.errors())
-    raise ConfigError(problem)
 
 
 def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self, cast
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from ppsyn.errors import translated
 from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.columns.values import Text
 from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
@@ -89,13 +90,9 @@ def _check_form(name: str, form: str) -> None:
         raise ValueError(f"Expected {name} to be made of {told}; got %{min(parts - _PARTS)}.")
     if not parts & {"Y", "y"} or not ("j" in parts or ("d" in parts and parts & {"m", "b", "B"})):
         raise ValueError(f"Expected {name} to tell year, month and day, such as %d.%m.%Y; got {form!r}.")
-    try:
+    rule = f"Expected {name} to be a form of dates, such as %d.%m.%Y; got {form!r}."
+    with translated((ValueError, re.error), to=ValueError, message=rule):
         datetime.strptime(datetime(2001, 2, 3, tzinfo=UTC).strftime(form), form)
-    except (ValueError, re.error):
-        problem = f"Expected {name} to be a form of dates, such as %d.%m.%Y; got {form!r}."
-    else:
-        return
-    raise ValueError(problem)
 
 
 class SqlSource(FrozenModel):

@@ -9,7 +9,7 @@ from ppsyn.data.ingest import encoded_batches
 from ppsyn.data.marginals.kernel import Block
 from ppsyn.data.sources import check_source
 from ppsyn.domain import domain_of
-from ppsyn.errors import ConfigError, StoreError
+from ppsyn.errors import ConfigError, StoreError, translated
 from ppsyn.evaluation.owner_report.findings import compare
 from ppsyn.evaluation.owner_report.page import render
 from ppsyn.evaluation.owner_report.tables import Blocks, Both
@@ -73,14 +73,10 @@ def _write(out: Path, data: bytes) -> None:
     """Write a file that nobody but its owner may read, and that is whole or not there."""
     partial = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(data)
-        partial.replace(out)
-    except OSError as error:
-        problem = f"Cannot write {out}: {error.strerror}."
-    else:
-        return
+        with translated(OSError, to=StoreError, message=lambda error: f"Cannot write {out}: {error.strerror}."):
+            with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
+                file.write(data)
+            partial.replace(out)
     finally:
         with suppress(OSError):
             partial.unlink()
-    raise StoreError(problem)

@@ -14,7 +14,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ppsyn.errors import ConfigError, StoreError
+from ppsyn.errors import ConfigError, StoreError, translated
 from ppsyn.generation.plan import Recipe
 from ppsyn.releases.reader import open_release, read_manifest
 from ppsyn.releases.tables import write_csv, write_rows
@@ -100,16 +100,13 @@ def _appearing(out: Path) -> Generator[Path]:
     """
     partial = out.with_name(f".{out.name}.{uuid4().hex}.part")
     try:
-        yield partial
-        partial.replace(out)
-        return
-    except OSError as error:
-        problem = f"Cannot write {out}: {error.strerror}."
+        with translated(OSError, to=StoreError, message=lambda error: f"Cannot write {out}: {error.strerror}."):
+            yield partial
+            partial.replace(out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):
             partial.unlink()
-    raise StoreError(problem)
 
 
 def _settle(file: IO[bytes]) -> None:

@@ -89,12 +89,10 @@ def release(
 @contextmanager
 def _opened(log: Path | None) -> Generator[RawIOBase | None]:
     """The log file, to add lines to; without a buffer, so that a full disk is no matter when it is closed."""
-    from ppsyn.errors import StoreError
+    from ppsyn.errors import StoreError, translated
 
-    try:
+    with translated(OSError, to=StoreError, message=lambda error: f"Cannot write {log}: {error.strerror}."):
         file = None if log is None else log.open("ab", buffering=0)
-    except OSError as error:
-        raise StoreError(f"Cannot write {log}: {error.strerror}.") from None
     with file or nullcontext():
         yield file
 

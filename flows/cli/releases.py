@@ -152,12 +152,12 @@ def _told_left_out(pairs: "Sequence[Clique]") -> str:
 def _runtime_of(workers: int | None, scheduler: str | None) -> "RuntimeConfig":
     from pydantic import ValidationError
 
-    from ppsyn.errors import ConfigError
+    from ppsyn.errors import ConfigError, translated
     from ppsyn.schemas.config import RuntimeConfig
     from ppsyn.schemas.files import rule_of
 
-    try:
+    def describe(error: ValidationError) -> str:
+        return " ".join(" ".join([*map(str, fault["loc"]), rule_of(fault)]) for fault in error.errors())
+
+    with translated(ValidationError, to=ConfigError, message=describe):
         return RuntimeConfig(workers=workers, scheduler=scheduler)
-    except ValidationError as error:
-        problem = " ".join(" ".join([*map(str, fault["loc"]), rule_of(fault)]) for fault in error.errors())
-    raise ConfigError(problem)

@@ -68,18 +68,15 @@ def draft(table: str, out: str | None, force: bool, sample: str | None, **locati
 
 
 def _write(path: Path, text: str, *, is_forced: bool) -> None:
-    from ppsyn.errors import ConfigError, StoreError
+    from ppsyn.errors import ConfigError, StoreError, translated
 
-    try:
-        with path.open("w" if is_forced else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        problem: Exception = ConfigError(f"There is a file {path} already. Give --force to replace it.")
-    except OSError as error:
-        problem = StoreError(f"Cannot write {path}: {error.strerror}.")
-    else:
-        return
-    raise problem
+    exists = f"There is a file {path} already. Give --force to replace it."
+    with (
+        translated(OSError, to=StoreError, message=lambda error: f"Cannot write {path}: {error.strerror}."),
+        translated(FileExistsError, to=ConfigError, message=exists),
+        path.open("w" if is_forced else "x", encoding="utf-8") as file,
+    ):
+        file.write(text)
 
 
 @schema.command()

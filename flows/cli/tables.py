@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ppsyn.data.sources.files import find_fragments
-from ppsyn.errors import ConfigError, SchemaError, SourceError
-from ppsyn.flows.preflight import location_at
+from ppsyn.errors import ConfigError, SchemaError, SourceError, translated
+from ppsyn.flows.preflight import place_at
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, load_release
@@ -32,13 +32,9 @@ def table_at(address: str, delimiter: str, **way: Any) -> Table:
     """
     if PurePosixPath(address).suffix.lower() not in _RELEASE_FILES:
         return Table(files_at(address, delimiter, **way))
-    try:
+    with translated(SchemaFileError, to=SchemaError, message=str):
         config = load_release(address)
-    except SchemaFileError as error:
-        problem = str(error)
-    else:
-        return Table(config.source, config.privacy.person)
-    raise SchemaError(problem)
+    return Table(config.source, config.privacy.person)
 
 
 def files_at(address: str, delimiter: str, **way: Any) -> CsvSource | ParquetSource:
