@@ -12,7 +12,7 @@ from ppsyn.data.contributions import bound_contributions
 from ppsyn.data.encoding import encode
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import domain_of
-from ppsyn.errors import ConfigError, SchemaError
+from ppsyn.errors import ConfigError, SchemaError, translated
 from ppsyn.mechanisms.loop import make_plan, run, start
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.curator import TableCurator
@@ -78,10 +78,8 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
 def _schema(schema: TableSchema | Path | str) -> TableSchema:
     if isinstance(schema, TableSchema):
         return schema
-    try:
+    with translated(SchemaFileError, to=SchemaError, message=str):
         return TableSchema.load(schema)
-    except SchemaFileError as error:
-        raise SchemaError(str(error)) from None
 
 
 def _privacy(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from ppsyn.domain import Domain
-from ppsyn.errors import ConfigError, PPSynError
+from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.mechanisms.state import Round
 from ppsyn.model.fold import Fold, Folded
 from ppsyn.model.graphical_model import GraphicalModel, calibrated
@@ -159,11 +159,11 @@ def unpack(data: bytes, domain: Domain) -> Fitted:
     Raises:
         ConfigError: If the file holds something else.
     """
-    try:
+    broken = ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError
+    with translated(
+        broken, to=ConfigError, message=lambda error: f"Expected a fitted model of this table: {type(error).__name__}."
+    ):
         return _restore(unpack_arrays(data), domain)
-    except (ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError) as error:
-        problem = f"Expected a fitted model of this table: {type(error).__name__}."
-    raise ConfigError(problem)
 
 
 def _restore(arrays: Arrays, domain: Domain) -> Fitted:
@@ -257,17 +257,17 @@ def unpack_arrays(data: bytes) -> dict[str, NDArray[np.generic]]:
     Raises:
         ValueError: If it is not one.
     """
-    try:
-        with ZipFile(io.BytesIO(data)) as file:
-            found = file.infolist()
-            if len({info.filename for info in found}) < len(found):
-                raise ValueError("an array twice")
-            if sum(info.file_size for info in found) > len(data):
-                raise ValueError("arrays that share bytes")
-            return {info.filename.removesuffix(".npy"): _array(file, info) for info in found}
-    except (BadZipFile, OSError, EOFError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
-        problem = f"not an npz file ({type(error).__name__})"
-    raise ValueError(problem)
+    broken = BadZipFile, OSError, EOFError, RuntimeError  # NotImplementedError is a RuntimeError
+    with (
+        translated(broken, to=ValueError, message=lambda error: f"not an npz file ({type(error).__name__})"),
+        ZipFile(io.BytesIO(data)) as file,
+    ):
+        found = file.infolist()
+        if len({info.filename for info in found}) < len(found):
+            raise ValueError("an array twice")
+        if sum(info.file_size for info in found) > len(data):
+            raise ValueError("arrays that share bytes")
+        return {info.filename.removesuffix(".npy"): _array(file, info) for info in found}
 
 
 def _array(file: ZipFile, info: ZipInfo) -> NDArray[np.generic]:

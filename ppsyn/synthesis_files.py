@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ppsyn.domain import domain_of
-from ppsyn.errors import ConfigError, PPSynError
+from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.releases.layout import MANIFEST
 from ppsyn.releases.reader import open_release
@@ -79,11 +79,10 @@ def load(folder: Path | str) -> Synthesis:
     path = Path(folder)
     if (path / MANIFEST).is_file():
         return open_release(open_store(Location(url=str(path.resolve()))))
-    try:
+    broken, rule = (OSError, ValidationError, ValueError, PPSynError), f"Expected folder={path} to hold a synthesis"
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
         document = _Document.model_validate_json(read_whole(path / _JSON, DOCUMENT_BYTES))
         return _restore(document, read_whole(path / _MODEL, ARRAYS_BYTES))
-    except (OSError, ValidationError, ValueError, PPSynError) as error:
-        raise ConfigError(f"Expected folder={path} to hold a synthesis: {type(error).__name__}.") from error
 
 
 def _restore(document: _Document, model: bytes) -> Synthesis:

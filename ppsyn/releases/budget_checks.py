@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError
+from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, translated
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import read_book
 from ppsyn.privacy.accountant import accounted_epsilon
@@ -31,11 +31,12 @@ def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file:
     if not isinstance(grant, Grant):
         raise Fault(f"{file} does not begin with what the run was granted.")
     chain = Chain(grant)
-    try:
+    caught = AccountError, BudgetExceededError, RunTakenError
+    with translated(
+        caught, to=Fault, message=lambda e: f"Entry {chain.count} of {file} does not follow the one before it: {e}"
+    ):
         for data in entries[1:]:
             chain.post(data)
-    except (AccountError, BudgetExceededError, RunTakenError) as error:
-        raise Fault(f"Entry {chain.count} of {file} does not follow the one before it: {error}") from None
     if (chain.count, chain.head, chain.seal, chain.lines) != (said.charges, said.head, None, list(entries)):
         raise Fault(f"{file} does not hold the entries that it names.")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ppsyn.domain import domain_of
-from ppsyn.errors import ConfigError, MissingError
+from ppsyn.errors import ConfigError, MissingError, translated
 from ppsyn.privacy.chain import spend_of
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
@@ -27,14 +27,12 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
     Raises:
         ConfigError: If there is none.
     """
-    try:
+    no_release = f"There is no release in {store.place.url}: it has no {MANIFEST}."
+    with translated(MissingError, to=ConfigError, message=no_release):
         data = store.get(MANIFEST, DOCUMENT_BYTES)
+    damaged = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
+    with translated(ValueError, to=ConfigError, message=damaged):
         return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
-    except MissingError:
-        problem = f"There is no release in {store.location.url}: it has no {MANIFEST}."
-    except ValueError:
-        problem = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
-    raise ConfigError(problem)
 
 
 def read_sealed(store: Store) -> tuple[Manifest, str]:
@@ -55,10 +53,11 @@ def latest_in(store: Store) -> Store:
     Raises:
         ConfigError: If none is named.
     """
+    no_latest = f"There is no {store.url(LATEST)}, which names the latest release."
+    with translated(MissingError, to=ConfigError, message=no_latest):
+        data = store.get(LATEST)
     try:
-        run = json.loads(store.get(LATEST))["run"]
-    except MissingError:
-        raise ConfigError(f"There is no {store.url(LATEST)}, which names the latest release.") from None
+        run = json.loads(data)["run"]
     except (ValueError, TypeError, KeyError):
         run = None
     if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9-]+", run):
@@ -84,10 +83,9 @@ def open_release(store: Store) -> Synthesis:
     """
     manifest, _ = read_sealed(store)
     model, entries = (_read_whole(store, manifest, name) for name in (MODEL, LEDGER))
-    try:
+    rule = f"Expected {store.url(LEDGER)} to be the ledger of a release"
+    with translated(ValueError, to=ConfigError, message=lambda error: f"{rule}: {error}."):
         return synthesis_from(manifest, model, unpack_entries(entries))
-    except ValueError as error:
-        raise ConfigError(f"Expected {store.url(LEDGER)} to be the ledger of a release: {error}.") from None
 
 
 def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -> Synthesis:
@@ -117,11 +115,8 @@ def seal_of(digest: str) -> bytes:
 
 
 def _read(store: Store, name: str) -> bytes:
-    try:
+    with translated(MissingError, to=ConfigError, message=f"The release in {store.place.url} has lost {name}."):
         return store.get(name)
-    except MissingError:
-        problem = f"The release in {store.location.url} has lost {name}."
-    raise ConfigError(problem)
 
 
 def _read_whole(store: Store, manifest: Manifest, name: str) -> bytes:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from ppsyn.errors import InvariantError
+from ppsyn.errors import InvariantError, translated
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.privacy.ledger import Spend
@@ -225,7 +225,8 @@ def _to_parquet(rows: list[dict[str, object]], schema: pa.Schema) -> bytes:
 
 
 def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
-    try:
+    broken: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
+    with translated(broken, to=ValueError, message=lambda error: f"not a Parquet file ({type(error).__name__})"):
         file = pq.ParquetFile(io.BytesIO(data))
         groups = [file.metadata.row_group(at) for at in range(file.num_row_groups)]
         columns = [group.column(at) for group in groups for at in range(group.num_columns)]
@@ -234,10 +235,6 @@ def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
         if sum(column.total_uncompressed_size for column in columns) > ARRAYS_BYTES:
             raise ValueError("more bytes than a release has")
         table = file.read(use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        problem = f"not a Parquet file ({type(error).__name__})"
-    else:
-        if table.schema.equals(schema):
-            return table.to_pylist()
-        problem = "other columns than expected"
-    raise ValueError(problem)
+    if not table.schema.equals(schema):
+        raise ValueError("other columns than expected")
+    return table.to_pylist()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,7 @@ from ppsyn.errors import (
     ResumeRefusedError,
     RunError,
     StoreError,
+    translated,
 )
 from ppsyn.mechanisms.loop import make_plan
 from ppsyn.mechanisms.state import Plan
@@ -86,13 +88,10 @@ def read_record(root: Store, run: str) -> RunRecord:
     Raises:
         RunError: If there is no such run, or its record is damaged.
     """
-    try:
-        return RunRecord.model_validate_json(root.get(_key(run)))
-    except MissingError:
-        failure = RunError(f"There is no run {run} in {root.location.url}.")
-    except ValueError:
-        failure = broken(run, "its record is damaged")
-    raise failure
+    with translated(MissingError, to=RunError, message=f"There is no run {run} in {root.location.url}."):
+        data = root.get(_key(run))
+    with translated(ValueError, to=partial(broken, run), message="its record is damaged"):
+        return RunRecord.model_validate_json(data)
 
 
 def broken(run: str, problem: str) -> RunError:
