@@ -6,7 +6,7 @@ from typing import Any
 
 from ppsyn.data.sources.files import find_fragments
 from ppsyn.errors import ConfigError, SchemaError, SourceError, translated
-from ppsyn.flows.preflight import place_at
+from ppsyn.flows.preflight import location_at
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, load_release

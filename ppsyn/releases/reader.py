@@ -27,7 +27,7 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
     Raises:
         ConfigError: If there is none.
     """
-    no_release = f"There is no release in {store.place.url}: it has no {MANIFEST}."
+    no_release = f"There is no release in {store.location.url}: it has no {MANIFEST}."
     with translated(MissingError, to=ConfigError, message=no_release):
         data = store.get(MANIFEST, DOCUMENT_BYTES)
     damaged = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
@@ -115,7 +115,7 @@ def seal_of(digest: str) -> bytes:
 
 
 def _read(store: Store, name: str) -> bytes:
-    with translated(MissingError, to=ConfigError, message=f"The release in {store.place.url} has lost {name}."):
+    with translated(MissingError, to=ConfigError, message=f"The release in {store.location.url} has lost {name}."):
         return store.get(name)
 
 

@@ -225,8 +225,7 @@ def _to_parquet(rows: list[dict[str, object]], schema: pa.Schema) -> bytes:
 
 
 def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
-    broken: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
-    with translated(broken, to=ValueError, message=lambda error: f"not a Parquet file ({type(error).__name__})"):
+    with translated((pa.ArrowException, OSError), to=ValueError, message=_not_parquet):
         file = pq.ParquetFile(io.BytesIO(data))
         groups = [file.metadata.row_group(at) for at in range(file.num_row_groups)]
         columns = [group.column(at) for group in groups for at in range(group.num_columns)]
@@ -238,3 +237,7 @@ def _from_parquet(data: bytes, schema: pa.Schema) -> list[dict[str, object]]:
     if not table.schema.equals(schema):
         raise ValueError("other columns than expected")
     return table.to_pylist()
+
+
+def _not_parquet(error: Exception) -> str:
+    return f"not a Parquet file ({type(error).__name__})"

@@ -293,8 +293,8 @@ class Store:
                     raise
                 with translated(OSError, to=MissingError, message=self.url(shown(key))):
                     raise
-        if self.place.is_s3:
-            _ANSWERED.add(_server(self.place))
+        if self.location.is_s3:
+            _ANSWERED.add(_server(self.location))
 
 
 class _Again(Protocol):
