@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import time
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,19 +11,21 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import dask.config
+import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
-from distributed import LocalCluster
+from distributed import Client, Future, LocalCluster
 from support import dying_worker
+from support.late_worker import PREFIX, Copy, count_late, count_now
 from support.small_release import write_release
 
 from ppsyn.data.marginals import Rows, TableCounter
 from ppsyn.data.marginals import cache as held
 from ppsyn.data.marginals import distributed as spread
-from ppsyn.data.snapshot import Snapshot
-from ppsyn.domain import Clique
-from ppsyn.errors import ClusterError, InvariantError
+from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
+from ppsyn.domain import Attribute, Clique, Domain
+from ppsyn.errors import ClusterError, InvariantError, SourceError
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.release import release
 from ppsyn.releases.audit import audit
@@ -150,3 +153,58 @@ def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) ->
         cluster.opened(RuntimeConfig(scheduler=there.scheduler_address)),
     ):
         pass
+
+
+DOMAIN = Domain((Attribute("a", 4),))
+FIRST, AGAIN = ([1, 1, 1], [2, 2]), ([0, 1, 2], [3, 3])
+"""Codes of two fragments: of the rows of a person others are kept whenever the table is read."""
+
+
+def snapshot_of(shelf: Shelf, fragments: Iterable[list[int]]) -> Snapshot:
+    return Snapshot(
+        shelf,
+        DOMAIN,
+        [write_codes(shelf, str(number), {"a": np.array(codes)}, DOMAIN) for number, codes in enumerate(fragments)],
+    )
+
+
+class KilledError(Exception):
+    """What was counting died, and its workers did not."""
+
+
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_what_a_worker_counted_of_an_earlier_copy_of_the_table_is_not_added(tmp_path: Path, comes: str) -> None:
+    place, said, late = Place(url=str(tmp_path / "store")), tmp_path / "said", list[Future]()
+    said.mkdir()
+    shelf = Shelf(open_store(place), PREFIX)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as workers,
+        Client(workers) as client,
+    ):
+
+        def begin(name: str, parts: int) -> None:
+            del parts
+            late.append(client.submit(count_late, Copy(place, DOMAIN, tuple(first.fragments)), name, said))
+            while not (said / "counted").exists():
+                time.sleep(0.02)
+            raise KilledError
+
+        def go_on(name: str, parts: int) -> None:
+            for is_late in (True, False) if comes == "before" else (False, True):
+                if is_late:
+                    (said / "now").touch()
+                    late[0].result(timeout=60)
+                    assert shelf.store.has(f"{PREFIX}/passes/{name}/00000.bin")
+                else:
+                    copy = Copy(place, DOMAIN, tuple(again.fragments))
+                    client.gather([client.submit(count_now, copy, name, part) for part in range(parts)])
+
+        first = snapshot_of(shelf, FIRST)
+        with pytest.raises(KilledError):
+            spread.Spread(first, 2, begin).count([("a",)])
+        again = snapshot_of(shelf, AGAIN)
+        if comes == "after":
+            with pytest.raises(SourceError, match="Expected the counts of every part"):
+                spread.Spread(again, 2, go_on).count([("a",)])
+        else:
+            assert spread.Spread(again, 2, go_on).count([("a",)])[0].tolist() == [1, 1, 1, 2]

@@ -10,6 +10,9 @@ from pathlib import Path
 from fuzzing.cases import KINDS, make
 from fuzzing.judge import Judge
 
+_TOLD_EVERY = 100
+"""Cases, so that who waits sees how it goes."""
+
 
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
@@ -29,7 +32,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         judge = Judge(Path(folder))
         known = set[tuple[str, ...]]()
-        for seed in seeds:
+        for done, seed in enumerate(seeds):
+            if done and done % _TOLD_EVERY == 0:
+                _say(f"{done} cases in {time.monotonic() - started:.0f} s, {failed} failed")
             case = make(seed, judge.stage)
             verdict = judge.try_out(case)
             slowest, largest = max(slowest, verdict.seconds), max(largest, verdict.megabytes)
