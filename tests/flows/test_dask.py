@@ -174,7 +174,7 @@ class KilledError(Exception):
 
 @pytest.mark.parametrize("comes", ["before", "after"])
 def test_what_a_worker_counted_of_an_earlier_copy_of_the_table_is_not_added(tmp_path: Path, comes: str) -> None:
-    place, said, late = Place(url=str(tmp_path / "store")), tmp_path / "said", list[Future]()
+    place, said, late = Location(url=str(tmp_path / "store")), tmp_path / "said", list[Future]()
     said.mkdir()
     shelf = Shelf(open_store(place), PREFIX)
     with (

@@ -7,7 +7,7 @@ from pathlib import Path
 from ppsyn.data.marginals.distributed import count_part
 from ppsyn.data.snapshot import Fragment, Shelf, Snapshot
 from ppsyn.domain import Domain
-from ppsyn.schemas.locations import Place
+from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
 PREFIX = "x"
@@ -29,7 +29,7 @@ class _LateShelf(Shelf):
 class Copy:
     """A copy of a table, as a worker is told of it."""
 
-    place: Place
+    place: Location
     domain: Domain
     fragments: tuple[Fragment, ...]
 
