@@ -1,4 +1,4 @@
-"""The release flow: check, set the budget aside, ingest, synthesize round by round, validate, publish."""
+"""The release flow: check, reserve the budget, ingest, synthesize round by round, validate, publish."""
 
 from contextlib import ExitStack
 

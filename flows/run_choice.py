@@ -16,7 +16,7 @@ from ppsyn.tasks.messages import tell
 def choose(flow_run: FlowRun, config: ReleaseConfig, table: TableSchema, resume: str | None, *, is_new: bool) -> RunRef:
     """The run to go on with; the flow run bears its name from now on.
 
-    Budget that is set aside is used before more is asked for: a run of the same inputs that has not ended is
+    Budget that is reserved is used before more is asked for: a run of the same inputs that has not ended is
     preferred to a new one, unless a process goes on with it right now.
 
     Args:
@@ -61,7 +61,7 @@ def _left_behind(config: ReleaseConfig, table: TableSchema, root: Store) -> str 
     for run in unfinished(config, table):
         tell(f"Run {run} of the same inputs is unfinished; looking whether another process works on it.")
         if not is_beating(root, run):
-            tell(f"Going on with run {run}, which has set its budget aside, instead of paying for a new one.")
+            tell(f"Going on with run {run}, which has reserved its budget, instead of paying for a new one.")
             return run
         tell(f"Another process works on run {run}; this is a release of its own.")
     return None

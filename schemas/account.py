@@ -1,6 +1,6 @@
 """The entries of a budget account, as they are stored: one object each, chained by hashes.
 
-What concerns the whole account is one chain: its opening, what runs hold, how they ended, its cap. What one run is
+What concerns the whole account is one chain: its opening, what runs reserve, how they ended, its cap. What one run is
 charged is a chain of the run's own, which begins with its grant. No entry of it depends on another run.
 """
 
@@ -58,7 +58,7 @@ class Opening(_Entry):
 
 
 class Grant(FrozenModel):
-    """What a run was granted: its hold, without the place that this has among the entries of others.
+    """What a run was granted: its reservation, without the place that this has among the entries of others.
 
     It is not stored. The first charge of the run names its hash.
     """
@@ -72,10 +72,11 @@ class Grant(FrozenModel):
     at: datetime
 
 
-class Hold(_Entry):
-    """A run sets its whole budget aside, before it reads the table."""
+class Reservation(_Entry):
+    """A run reserves its whole budget, before it reads the table."""
 
     kind: Literal["hold"] = "hold"
+    """The stored word of accounts that are older than this class's name; it never changes."""
     run: str
     rho: Rational
     inputs: Digest
@@ -94,7 +95,7 @@ class Hold(_Entry):
 
 
 class Charge(_Entry):
-    """A run spends a part of what it holds, before it draws noise. Its number is its step."""
+    """A run spends a part of what it reserved, before it draws noise. Its number is its step."""
 
     kind: Literal["charge"] = "charge"
     run: str
@@ -123,7 +124,7 @@ class Spent(FrozenModel):
 
 
 class Close(_Entry):
-    """A run is over; what it held and did not spend is free again."""
+    """A run is over; what it reserved and did not spend is free again."""
 
     kind: Literal["close"] = "close"
     run: str
@@ -142,7 +143,7 @@ class CapChange(_Entry):
     at: datetime
 
 
-Entry: TypeAlias = Opening | Hold | Charge | Seal | Close | CapChange
+Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange
 """What is stored."""
 Line: TypeAlias = Entry | Grant
 """What a ledger may hold."""

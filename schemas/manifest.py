@@ -41,7 +41,7 @@ class AccountPart(FrozenModel):
     head: Digest
     """The hash of the last of them."""
     cap: Rational
-    """What all releases of the dataset could spend together when the run set its budget aside."""
+    """What all releases of the dataset could spend together when the run reserved its budget."""
 
 
 class AccountSpan(FrozenModel):
@@ -58,7 +58,7 @@ class AccountSpan(FrozenModel):
     cap: Rational
     """What all releases of the dataset may spend together, after the last of them."""
     left: Rational
-    """What releases could then still set aside."""
+    """What releases could then still reserve."""
 
 
 class Manifest(FrozenModel):

@@ -94,17 +94,17 @@ def show_rounds(ref: RunRef) -> None:
 def show_budget(ref: RunRef) -> None:
     """The account of the dataset, release by release."""
     account = run_of(ref).account
-    book = account.book
+    state = account.state
     rows: list[dict[str, object]] = [
         {
-            "run": part.run,
-            "held (rho)": float(part.held),
-            "spent (rho)": float(part.spent),
-            "state": "published" if part.manifest else "open" if part.is_open else "abandoned",
+            "run": budget.run,
+            "reserved (rho)": float(budget.reserved),
+            "spent (rho)": float(budget.spent),
+            "state": "published" if budget.manifest else "open" if budget.is_open else "abandoned",
         }
-        for part in account.parts()
+        for budget in account.budgets()
     ]
-    description = f"{ref.dataset}: rho {float(book.left):.6g} left of {float(book.cap):.6g}"
+    description = f"{ref.dataset}: rho {float(state.left):.6g} left of {float(state.cap):.6g}"
     with _shown():
         create_table_artifact(rows, key=_key(ref, "budget"), description=description)
 

@@ -1,4 +1,4 @@
-"""From the private table to codes, with its budget set aside first."""
+"""From the private table to codes, with its budget reserved first."""
 
 from prefect import get_run_logger
 
@@ -20,7 +20,7 @@ def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None
 
 @step("open account")
 def open_account(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
-    """Write down the inputs, try the stores, set the budget aside; or see that the inputs are still the run's."""
+    """Write down the inputs, try the stores, reserve the budget; or see that the inputs are still the run's."""
     records.begin(ref, config, table)
 
 

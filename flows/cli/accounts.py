@@ -49,7 +49,7 @@ def budget(dataset: str, set_cap: float | None, as_json: bool, **location: Any) 
 @store_options
 @told
 def abandon(run: str, file: str | None, yes: bool, private: str | None, **location: Any) -> None:
-    """Give up RUN: free the budget that it holds and has not spent, and remove its copy of the table.
+    """Give up RUN: free the budget that it reserved and has not spent, and remove its copy of the table.
 
     What it has spent stays spent. An abandoned run cannot be resumed. FILE is the release file, which names the
     locations of the run, each with its keys; without it, they are where the run wrote them down in the store. What

@@ -31,8 +31,8 @@ def clean(lefts: Sequence[Left], stuck: Sequence[Stuck]) -> Cleaned:
 
 def told(run: str, found: GivenUp) -> str:
     """What became of a run, for a person."""
-    if not found.held:
-        return f"Run {run} held nothing; it is gone."
+    if not found.reserved:
+        return f"Run {run} reserved nothing; it is gone."
     if found.was_over:
         return f"Run {run} was abandoned before; rho {float(found.spent):.6g} stays spent."
     return (

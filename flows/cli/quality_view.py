@@ -9,7 +9,7 @@ from ppsyn.errors import AuditError, ConfigError
 from ppsyn.flows.cli.release_sources import Original
 from ppsyn.flows.cli.release_view import seen_from_here
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_from, rho_of
 from ppsyn.quality import run as runs
 from ppsyn.quality.page import sets_by_name, told
@@ -72,7 +72,7 @@ def asked_rho(account: StoredAccount, rho: float | None, epsilon: float | None) 
         if not 0 < rho < float("inf"):
             raise ConfigError(f"Expected --rho={rho:g} to be positive and finite.")
         return rho_of(Budget(rho=rho))
-    delta = account.book.opening.delta
+    delta = account.state.opening.delta
     if delta is None or epsilon is None:
         raise ConfigError("The account names no delta; give --rho instead of --epsilon.")
     return rho_from(epsilon, delta)
@@ -107,7 +107,7 @@ def measure(
         release=manifest.run,
         manifest=digest,
         rho=asked_rho(account, rho, epsilon),
-        delta=account.book.opening.delta,
+        delta=account.state.opening.delta,
         person=manifest.privacy.person,
         sets=sets_of(domain, manifest.method.workload, [tuple(names) for names in named]),
     )
@@ -119,18 +119,18 @@ def measure(
     def asked(ref: RunRef) -> Quality:
         return runs.measure(ref, record, original.source, manifest.table, synthetic)
 
-    quality, book = asked(ref), account.book
-    return Measured(quality, float(book.left), float(book.cap))
+    quality, state = asked(ref), account.state
+    return Measured(quality, float(state.left), float(state.cap))
 
 
 def earlier(release: Store, original: Original) -> list[str]:
     """What earlier calls have paid for and left no figures of, a sentence each."""
     account = StoredAccount(open_store(original.ref.root), original.ref.dataset)
-    return [_sentence(part) for part in runs.unanswered(account, release, original.ref.run)]
+    return [_sentence(budget) for budget in runs.unanswered(account, release, original.ref.run)]
 
 
-def _sentence(part: Part) -> str:
-    text = f"Run {part.run} was charged rho {float(part.spent):.6g} and left no figures here; it stays charged."
-    if part.is_open:
-        text += f" Unless it is under way elsewhere, `ppsyn abandon {part.run}` frees the rho that it holds."
+def _sentence(budget: RunBudget) -> str:
+    text = f"Run {budget.run} was charged rho {float(budget.spent):.6g} and left no figures here; it stays charged."
+    if budget.is_open:
+        text += f" Unless it is under way elsewhere, `ppsyn abandon {budget.run}` frees the rho that it reserved."
     return text

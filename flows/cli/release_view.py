@@ -146,14 +146,14 @@ def seen_from_here(url: str) -> str:
 
 def summary(url: str, ref: RunRef) -> Summary:
     """What a release has made and spent."""
-    book = StoredAccount(open_store(ref.root), ref.dataset).book
-    return Summary(url, ref.releases, read_manifest(released(ref))[0], float(book.left), float(book.cap))
+    state = StoredAccount(open_store(ref.root), ref.dataset).state
+    return Summary(url, ref.releases, read_manifest(released(ref))[0], float(state.left), float(state.cap))
 
 
 def has_begun(ref: RunRef) -> bool:
     """Whether there is a run that can be resumed."""
     try:
-        book = StoredAccount(open_store(ref.root), ref.dataset).find()
+        state = StoredAccount(open_store(ref.root), ref.dataset).find()
     except StoreError:
         return True  # nobody can tell now; what the command was about to say matters more
-    return book is not None and ref.run in book.parts and book.parts[ref.run].is_open
+    return state is not None and ref.run in state.budgets and state.budgets[ref.run].is_open

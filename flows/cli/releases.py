@@ -47,13 +47,13 @@ def audit(release: str, account: str | None, as_json: bool, **location: Any) -> 
     from ppsyn.releases.reader import read_manifest
 
     folder = open_release_at(release, **location)
-    book = None
+    stored = None
     if account is not None:
         kept = open_store_at(account, **location)
         with suppress(ConfigError):  # the audit tells what is wrong with the manifest
-            book = StoredAccount(kept, read_manifest(folder)[0].dataset)
+            stored = StoredAccount(kept, read_manifest(folder)[0].dataset)
     findings: list[Finding] = []
-    for finding in check(folder, book):
+    for finding in check(folder, stored):
         findings.append(finding)
         if not as_json:
             mark = coloured("ok   ", "green") if finding.problem is None else coloured("WRONG", "red")

@@ -9,10 +9,10 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError, translated
-from ppsyn.privacy.account_state import Book, Part, open_book
+from ppsyn.privacy.account_state import AccountState, RunBudget, begin_state
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Ledger, Spend
-from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Hold, Opening, Seal, Spent, to_bytes
+from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Opening, Reservation, Seal, Spent, to_bytes
 from ppsyn.storage import Store
 
 _PATIENCE_SECONDS = 600
@@ -38,59 +38,59 @@ class StoredAccount:
         """Use the account under `accounts/<dataset>`."""
         self.dataset = dataset
         self._store = store
-        self._book: Book | None = None
+        self._state: AccountState | None = None
         self._chains: dict[str, Chain] = {}
 
     @property
-    def book(self) -> Book:
+    def state(self) -> AccountState:
         """The account as of now.
 
         Raises:
             AccountError: If there is none, or if it contradicts itself.
         """
-        book = self.find()
-        if book is None:
+        state = self.find()
+        if state is None:
             raise AccountError(f"There is no account of {self.dataset!r} in {self._store.location.url}.")
-        return book
+        return state
 
-    def find(self) -> Book | None:
+    def find(self) -> AccountState | None:
         """The account as of now, or None if there is none."""
         self._refresh()
-        return self._book
+        return self._state
 
     def entries(self) -> list[bytes]:
         """All entries of the account itself, as stored."""
-        count = self.book.count
+        count = self.state.count
         return self._store.get_all(self._key(number) for number in range(count))
 
     def chain(self, run: str) -> Chain:
         """What a run was granted and charged, as of now.
 
         Raises:
-            AccountError: If it holds nothing, or its charges contradict themselves or the account.
+            AccountError: If it reserved nothing, or its charges contradict themselves or the account.
         """
         if run not in self._chains:
             self._chains[run] = self._read_chain(run)
         self._follow(self._chains[run])
         return self._chains[run]
 
-    def part(self, run: str) -> Part | None:
-        """A run's part of the account, with what it has spent by now; None if it holds nothing."""
-        part = self.book.parts.get(run)
-        if part is None or not part.is_open or not part.is_chained:
-            return part
+    def budget(self, run: str) -> RunBudget | None:
+        """A run's budget in the account, with what it has spent by now; None if it reserved nothing."""
+        budget = self.state.budgets.get(run)
+        if budget is None or not budget.is_open or not budget.is_chained:
+            return budget
         ledger = self.chain(run).ledger
-        return replace(part, spent=ledger.spent, charges=len(ledger.spends))
+        return replace(budget, spent=ledger.spent, charges=len(ledger.spends))
 
-    def parts(self) -> list[Part]:
-        """All parts, with what they have spent by now; the charges of those that are open are read for it."""
-        return [self.part(run) or part for run, part in self.book.parts.items()]
+    def budgets(self) -> list[RunBudget]:
+        """All budgets, with what they have spent by now; the charges of those that are open are read for it."""
+        return [self.budget(run) or budget for run, budget in self.state.budgets.items()]
 
     def charged(self) -> list[str]:
         """The runs that have charges of their own in the store, whether the account knows them or not."""
         return self._store.folders(self._charges)
 
-    def check_terms(self, cap: Fraction | None, unit: str) -> None:
+    def check_compatible(self, cap: Fraction | None, unit: str) -> None:
         """See that a release fits the account, or that the account can be opened for it; nothing is written.
 
         Args:
@@ -100,17 +100,17 @@ class StoredAccount:
         Raises:
             AccountError: If there is no account and no cap, or the account has another cap or unit.
         """
-        book = self.find()
-        if book is None and cap is None:
-            raise unopened(self.dataset)
-        if book is not None and book.opening.unit != unit:
+        state = self.find()
+        if state is None and cap is None:
+            raise missing_account(self.dataset)
+        if state is not None and state.opening.unit != unit:
             raise AccountError(
-                f"The account of {self.dataset!r} protects {book.opening.unit}, and this release protects {unit}; "
+                f"The account of {self.dataset!r} protects {state.opening.unit}, and this release protects {unit}; "
                 "their costs cannot be added."
             )
-        if book is not None and cap is not None and cap != book.cap:
+        if state is not None and cap is not None and cap != state.cap:
             raise AccountError(
-                f"The account of {self.dataset!r} has a cap of rho {float(book.cap):.6g}, and this release names "
+                f"The account of {self.dataset!r} has a cap of rho {float(state.cap):.6g}, and this release names "
                 f"{float(cap):.6g}. Leave account.cap out, or change the cap with `ppsyn budget --set-cap`."
             )
 
@@ -125,18 +125,18 @@ class StoredAccount:
         Raises:
             AccountError: If there is no account and no cap, or the account has another cap or unit.
         """
-        self.check_terms(cap, unit)
+        self.check_compatible(cap, unit)
         if self.find() is None and cap is not None:
             opening = Opening(
                 number=0, previous=FIRST, nonce=uuid4().hex, dataset=self.dataset, cap=cap, delta=delta, unit=unit,
                 at=_now(),
             )  # fmt: skip
-            open_book(to_bytes(opening))  # what may not stand in a store is not written to one
+            begin_state(to_bytes(opening))  # what may not stand in a store is not written to one
             self._create(self._key(0), to_bytes(opening))
-        self.check_terms(cap, unit)  # another may have opened it in between
+        self.check_compatible(cap, unit)  # another may have opened it in between
 
-    def hold(self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None) -> None:
-        """Set a run's whole budget aside.
+    def reserve(self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None) -> None:
+        """Reserve a run's whole budget.
 
         Args:
             run: The run.
@@ -148,7 +148,7 @@ class StoredAccount:
             CapExceededError: If the account does not have it; nothing changes.
         """
         at = _now()
-        self._append(lambda n, previous, nonce: Hold(
+        self._append(lambda n, previous, nonce: Reservation(
             number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of, at=at,
             is_chained=True,
         ))  # fmt: skip
@@ -158,7 +158,7 @@ class StoredAccount:
 
         Raises:
             AccountError: If the run is closed; nothing changes.
-            BudgetExceededError: If the run does not hold enough; nothing changes.
+            BudgetExceededError: If the run did not reserve enough; nothing changes.
             RunTakenError: If another process has charged this step.
         """
         self._append(lambda n, previous, nonce: Charge(
@@ -167,13 +167,13 @@ class StoredAccount:
         ), run)  # fmt: skip
 
     def close(self, run: str, manifest: str | None) -> None:
-        """End a run; what it holds and has not spent is free again.
+        """End a run; what it reserved and has not spent is free again.
 
         Its charges are sealed first, so that what the account then counts for it can never grow. If this process dies
-        in between, the run still counts for all that it holds, and whoever closes it again goes on here.
+        in between, the run still counts for all that it reserved, and whoever closes it again goes on here.
         """
         at = _now()
-        spent = self._seal(run) if self.book.open_part(run).is_chained else None
+        spent = self._seal(run) if self.state.open_budget(run).is_chained else None
         self._append(lambda n, previous, nonce: Close(
             number=n, previous=previous, nonce=nonce, run=run, manifest=manifest, at=at, spent=spent
         ))  # fmt: skip
@@ -192,7 +192,7 @@ class StoredAccount:
         """Change what all releases may spend together.
 
         Raises:
-            AccountError: If more is spent or held already.
+            AccountError: If more is spent or reserved already.
         """
         at = _now()
         self._append(lambda n, previous, nonce: CapChange(number=n, previous=previous, nonce=nonce, cap=cap, at=at))
@@ -205,7 +205,7 @@ class StoredAccount:
         """
         nonce, pause, give_up = uuid4().hex, _PAUSE_SECONDS, time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < give_up:
-            sequence = self.book if run is None else self.chain(run)
+            sequence = self.state if run is None else self.chain(run)
             entry = draft(sequence.count, sequence.head, nonce)
             sequence.check(entry)
             if self._create(self._key(entry.number, run), to_bytes(entry)):
@@ -225,12 +225,12 @@ class StoredAccount:
 
     def _refresh(self) -> None:
         """Read what others have written since."""
-        if self._book is None:
-            self._book = self._read()
-        if self._book is not None:
-            self._follow(self._book)
+        if self._state is None:
+            self._state = self._read()
+        if self._state is not None:
+            self._follow(self._state)
 
-    def _follow(self, sequence: Book | Chain) -> None:
+    def _follow(self, sequence: AccountState | Chain) -> None:
         run = sequence.grant.run if isinstance(sequence, Chain) else None
         while True:
             try:
@@ -239,34 +239,34 @@ class StoredAccount:
                 return
             self._post(sequence, data)
 
-    def _read(self) -> Book | None:
+    def _read(self) -> AccountState | None:
         keys, folders = self._store.level(self._folder)
         if not keys and not folders:
             return None
         if not keys or not set(folders) <= {_CHARGES}:
             raise self._damaged()
         first, *rest = self._read_all(keys, None)
-        book = self._opened(first)
+        state = self._opened(first)
         for data in rest:
-            self._post(book, data)
-        return book
+            self._post(state, data)
+        return state
 
     def _read_chain(self, run: str) -> Chain:
-        part = self.book.parts.get(run)
-        if part is None:
-            raise AccountError(f"Expected run {run} to have set its budget aside.")
-        if not part.is_chained:
+        budget = self.state.budgets.get(run)
+        if budget is None:
+            raise AccountError(f"Expected run {run} to have reserved its budget.")
+        if not budget.is_chained:
             raise AccountError(
                 f"Run {run} was begun by an earlier version of ppsyn, which kept its charges elsewhere. Abandon it "
                 "(`ppsyn abandon`), which frees what it has not spent, and begin a new run."
             )
-        chain = Chain(part.grant)
+        chain = Chain(budget.grant)
         for data in self._read_all(self._store.keys(f"{self._charges}/{run}"), run):
             self._post(chain, data)
-        if not part.is_open and (chain.seal, chain.ledger.spent, chain.count - 1) != (
-            part.seal,
-            part.spent,
-            part.charges,
+        if not budget.is_open and (chain.seal, chain.ledger.spent, chain.count - 1) != (
+            budget.seal,
+            budget.spent,
+            budget.charges,
         ):
             raise AccountError(
                 f"The account of {self.dataset!r} is damaged: the charges of run {run} are not those that it was "
@@ -286,15 +286,15 @@ class StoredAccount:
     def _damaged(self) -> AccountError:
         return AccountError(f"The account of {self.dataset!r} is damaged: an entry is missing or out of place.")
 
-    def _opened(self, data: bytes) -> Book:
+    def _opened(self, data: bytes) -> AccountState:
         where = f"The account of {self.dataset!r} is damaged at entry 0"
         with translated(AccountError, to=AccountError, message=lambda error: f"{where}: {error}"):
-            book = open_book(data)
-        if book.opening.dataset != self.dataset:
+            state = begin_state(data)
+        if state.opening.dataset != self.dataset:
             raise AccountError(f"{where}: it is of another dataset.")
-        return book
+        return state
 
-    def _post(self, sequence: Book | Chain, data: bytes) -> None:
+    def _post(self, sequence: AccountState | Chain, data: bytes) -> None:
         run = f" of run {sequence.grant.run}" if isinstance(sequence, Chain) else ""
         where = f"The account of {self.dataset!r} is damaged at entry {sequence.count}{run}"
         caught = AccountError, BudgetExceededError, RunTakenError
@@ -336,16 +336,16 @@ class RunAccount:
 
     @property
     def ledger(self) -> Ledger:
-        """What the run holds and has spent."""
+        """What the run reserved and has spent."""
         return self._account.chain(self._run).ledger
 
-    def reserve(self, spend: Spend) -> None:
+    def charge(self, spend: Spend) -> None:
         """Charge the next step, or raise and charge nothing."""
         self._account.charge(self._run, self._steps if self._step is None else self._step(), spend)
         self._steps += 1
 
 
-def unopened(dataset: str) -> AccountError:
+def missing_account(dataset: str) -> AccountError:
     """The error of a release that would have to open an account and names no cap."""
     return AccountError(
         f"There is no account of {dataset!r} yet. Give account.cap: what all releases of it may spend together."

@@ -6,15 +6,27 @@ from datetime import datetime
 from fractions import Fraction
 
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, translated
-from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of
+from ppsyn.schemas.account import (
+    FIRST,
+    CapChange,
+    Charge,
+    Close,
+    Grant,
+    Line,
+    Opening,
+    Reservation,
+    Seal,
+    from_bytes,
+    hash_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One run's part of an account.
+class RunBudget:
+    """One run's budget of an account.
 
     Attributes:
-        grant: What it holds, for what, since when.
+        grant: What it reserved, for what, since when.
         cap: What all releases could spend together when it was granted.
         is_chained: Whether its charges are a chain of their own.
         spent: What it has spent: as its close tells, or as charges between the entries of the account do.
@@ -54,21 +66,21 @@ class Part:
 
     @property
     def committed(self) -> Fraction:
-        """What the account has to count: all that is held, or, once closed, what was spent."""
+        """What the account has to count: all that is reserved, or, once closed, what was spent."""
         return self.total if self.is_open else self.spent
 
     @property
-    def held(self) -> Fraction:
-        """What it has set aside and not spent; nothing once it has ended."""
+    def reserved(self) -> Fraction:
+        """What it has reserved and not spent; nothing once it has ended."""
         return self.committed - self.spent
 
 
-class Book:
+class AccountState:
     """An account as its entries tell it. An entry that breaks a rule is refused, and changes nothing.
 
     Privacy:
         Claim C9. What is committed never passes the cap, and a run never counts for
-        more than it holds, whatever the order in which entries arrive.
+        more than it reserved, whatever the order in which entries arrive.
     """
 
     def __init__(self, opening: Opening, head: str) -> None:
@@ -79,19 +91,19 @@ class Book:
             raise AccountError("Expected the cap to be positive.")
         self.opening, self.cap, self.head, self.count = opening, opening.cap, head, 1
         self.committed = Fraction(0)
-        self.parts: dict[str, Part] = {}
+        self.budgets: dict[str, RunBudget] = {}
         self.latest: str | None = None
         """The release that was published last."""
 
     @property
     def left(self) -> Fraction:
-        """What releases may still set aside."""
+        """What releases may still reserve."""
         return self.cap - self.committed
 
     @property
     def spent(self) -> Fraction:
         """What closed runs have spent, and open ones whose charges stand between the entries of the account."""
-        return sum((part.spent for part in self.parts.values()), Fraction(0))
+        return sum((budget.spent for budget in self.budgets.values()), Fraction(0))
 
     def check(self, entry: Line) -> None:
         """See whether the entry may come next.
@@ -113,18 +125,18 @@ class Book:
         return entry
 
     def _take(self, entry: Line) -> None:
-        part = self._changed(entry)
+        budget = self._changed(entry)
         if isinstance(entry, CapChange):
             self.cap = entry.cap
-        elif part is not None:
-            before = self.parts.get(part.run)
-            self.committed += part.committed - (before.committed if before else 0)
-            self.parts[part.run] = part
-            if part.manifest is not None and part.quality_of is None:
-                self.latest = part.run
+        elif budget is not None:
+            before = self.budgets.get(budget.run)
+            self.committed += budget.committed - (before.committed if before else 0)
+            self.budgets[budget.run] = budget
+            if budget.manifest is not None and budget.quality_of is None:
+                self.latest = budget.run
 
-    def _changed(self, entry: Line) -> Part | None:
-        """The part of the release that the entry is about, after it."""
+    def _changed(self, entry: Line) -> RunBudget | None:
+        """The budget of the release that the entry is about, after it."""
         if isinstance(entry, Grant | Seal):
             raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to be of the account itself.")
         if entry.number != self.count or entry.previous != self.head:
@@ -135,8 +147,8 @@ class Book:
             case CapChange():
                 self._check_cap(entry)
                 return None
-            case Hold():
-                return self._held(entry)
+            case Reservation():
+                return self._reserved(entry)
             case Charge():
                 return self._charged(entry)
             case Close():
@@ -145,64 +157,64 @@ class Book:
     def _check_cap(self, entry: CapChange) -> None:
         if entry.cap < self.committed or entry.cap <= 0:
             raise AccountError(
-                f"Expected a cap of at least rho {float(self.committed):.6g}, which releases have spent or hold."
+                f"Expected a cap of at least rho {float(self.committed):.6g}, which releases have spent or reserved."
             )
 
-    def _held(self, entry: Hold) -> Part:
-        if entry.run in self.parts:
-            raise AccountError(f"Expected run {entry.run} to set its budget aside once.")
+    def _reserved(self, entry: Reservation) -> RunBudget:
+        if entry.run in self.budgets:
+            raise AccountError(f"Expected run {entry.run} to reserve its budget once.")
         if not 0 < entry.rho <= self.left:
             raise CapExceededError(self.opening.dataset, entry.rho, self.left, self.cap)
-        return Part(entry.grant(self.opening.dataset), self.cap, entry.is_chained)
+        return RunBudget(entry.grant(self.opening.dataset), self.cap, entry.is_chained)
 
-    def _charged(self, entry: Charge) -> Part:
+    def _charged(self, entry: Charge) -> RunBudget:
         """As accounts were kept once: charges of all runs between their other entries."""
-        part = self.open_part(entry.run)
-        if part.is_chained or entry.step != part.charges:
-            raise AccountError(f"Expected step {part.charges} of run {entry.run} to be charged next, in its place.")
-        if not 0 < entry.rho <= part.total - part.spent:
-            raise BudgetExceededError(entry.rho, part.total - part.spent)
-        return replace(part, spent=part.spent + entry.rho, charges=part.charges + 1)
+        budget = self.open_budget(entry.run)
+        if budget.is_chained or entry.step != budget.charges:
+            raise AccountError(f"Expected step {budget.charges} of run {entry.run} to be charged next, in its place.")
+        if not 0 < entry.rho <= budget.total - budget.spent:
+            raise BudgetExceededError(entry.rho, budget.total - budget.spent)
+        return replace(budget, spent=budget.spent + entry.rho, charges=budget.charges + 1)
 
-    def _closed(self, entry: Close) -> Part:
-        part, spent = self.open_part(entry.run), entry.spent
-        closed = replace(part, closed_at=entry.at, manifest=entry.manifest)
-        if part.is_chained != (spent is not None):
+    def _closed(self, entry: Close) -> RunBudget:
+        budget, spent = self.open_budget(entry.run), entry.spent
+        closed = replace(budget, closed_at=entry.at, manifest=entry.manifest)
+        if budget.is_chained != (spent is not None):
             raise AccountError(f"Expected run {entry.run} to be closed with what its charges come to.")
         if spent is None:
             return closed
-        if not 0 <= spent.rho <= part.total or (spent.rho > 0) != (spent.charges > 0):
-            raise AccountError(f"Expected run {entry.run} to have spent no more than it held.")
+        if not 0 <= spent.rho <= budget.total or (spent.rho > 0) != (spent.charges > 0):
+            raise AccountError(f"Expected run {entry.run} to have spent no more than it reserved.")
         return replace(closed, spent=spent.rho, charges=spent.charges, seal=spent.seal)
 
-    def open_part(self, run: str) -> Part:
-        """The part of a run that may go on.
+    def open_budget(self, run: str) -> RunBudget:
+        """The budget of a run that may go on.
 
         Raises:
-            AccountError: If it is closed, or holds nothing.
+            AccountError: If it is closed, or reserved nothing.
         """
-        part = self.parts.get(run)
-        if part is None:
-            raise AccountError(f"Expected run {run} to have set its budget aside.")
-        if not part.is_open:
+        budget = self.budgets.get(run)
+        if budget is None:
+            raise AccountError(f"Expected run {run} to have reserved its budget.")
+        if not budget.is_open:
             raise AccountError(f"Run {run} is closed; it cannot go on.")
-        return part
+        return budget
 
 
-def open_book(data: bytes) -> Book:
-    """The book that the stored first entry opens."""
+def begin_state(data: bytes) -> AccountState:
+    """The state that the stored first entry opens."""
     opening = _parsed(data, 0)
     if not isinstance(opening, Opening):
         raise AccountError("Expected the account to begin with its opening.")
-    return Book(opening, hash_of(data))
+    return AccountState(opening, hash_of(data))
 
 
-def read_book(entries: Sequence[bytes]) -> Book:
-    """The book after these entries, from the first of the account on."""
-    book = open_book(entries[0])
+def replay_state(entries: Sequence[bytes]) -> AccountState:
+    """The state after these entries, from the first of the account on."""
+    state = begin_state(entries[0])
     for data in entries[1:]:
-        book.post(data)
-    return book
+        state.post(data)
+    return state
 
 
 def _parsed(data: bytes, number: int) -> Line:

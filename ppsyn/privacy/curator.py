@@ -78,7 +78,7 @@ class TableCurator:
         counts = _fitting(_bounded(self._counter.counts(request.clique)), request.partition)
         counts = request.partition.sum_counts(counts)
         values = exact_contrasts(counts, request.partition.axes) if request.partition.axes else counts
-        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
+        self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         with self._paced(values.size):
             return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 
@@ -86,7 +86,7 @@ class TableCurator:
         if not request.candidates:
             raise InvariantError("Expected at least one candidate; nothing was charged.")
         scores = self._scores(request.candidates)
-        self._account.reserve(Spend("select", request.rho, request.digest()))
+        self._account.charge(Spend("select", request.rho, request.digest()))
         with self._paced(len(scores)):
             return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 
@@ -94,7 +94,7 @@ class TableCurator:
         scores = self._scores(request.candidates)
         figures = np.array([figure_of(figure, scores) for figure in request.figures], np.int64)
         move = together(self._max_rows * sensitivity(request.candidates), figures.size)
-        self._account.reserve(Spend("compare", request.rho, request.digest()))
+        self._account.charge(Spend("compare", request.rho, request.digest()))
         with self._paced(figures.size):
             return Measured(*add_discrete_gaussian(figures, request.rho, move))
 

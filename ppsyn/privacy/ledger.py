@@ -56,10 +56,10 @@ class Account(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """What has been reserved so far."""
+        """What has been charged so far."""
         ...
 
-    def reserve(self, spend: Spend) -> None:
+    def charge(self, spend: Spend) -> None:
         """Charge the spend for good, or raise BudgetExceededError and charge nothing."""
         ...
 
@@ -73,9 +73,9 @@ class MemoryAccount:
 
     @property
     def ledger(self) -> Ledger:
-        """What has been reserved so far."""
+        """What has been charged so far."""
         return self._ledger
 
-    def reserve(self, spend: Spend) -> None:
+    def charge(self, spend: Spend) -> None:
         """Charge the spend, or raise and charge nothing."""
         self._ledger = self._ledger.debit(spend)

@@ -73,8 +73,8 @@ def _check_asked(manifest: Manifest, digest: str, quality: Quality) -> None:
 
 def _check_cost(quality: Quality, entries: Sequence[bytes]) -> None:
     asked = quality.asked
-    hold = check_spending(entries, asked.run, quality.account, quality.guarantee)
-    if (hold.inputs, hold.quality_of, hold.rho) != (asked.digest(), asked.release, asked.rho):
+    grant = check_spending(entries, asked.run, quality.account, quality.guarantee)
+    if (grant.inputs, grant.quality_of, grant.rho) != (asked.digest(), asked.release, asked.rho):
         raise Fault("It was paid for with other inputs.")
     if quality.guarantee != guarantee_of(asked.rho, asked.privacy):
         raise Fault("The guarantee does not follow from what was spent.")

@@ -1,4 +1,4 @@
-"""Figures about a release, paid for: set aside, read the table, ask, close the account, publish."""
+"""Figures about a release, paid for: reserve, read the table, ask, close the account, publish."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from ppsyn.data.sources import check_source, check_stable
 from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, InvariantError, StoreError
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.requests import CompareRequest, Measured, MeasureRequest
 from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.page import render
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.writer import guarantee_of, part_of
+from ppsyn.releases.writer import account_part, guarantee_of
 from ppsyn.runs.account_check import check_known
 from ppsyn.runs.record import private_folder, quality_key, record_locations, try_locations, unit_of
 from ppsyn.schemas.quality import Quality, QualityRecord
@@ -36,14 +36,14 @@ def new_run(release: str) -> str:
     return f"{release}-q{uuid4().hex[:6]}"
 
 
-def unanswered(account: StoredAccount, release: Store, run: str) -> list[Part]:
-    """Earlier runs about a release that hold or have spent something, and have left no figures in its folder."""
-    about = (part for part in account.parts() if part.quality_of == run and part.committed)
-    return [part for part in about if not release.has(f"{QUALITY}/{part.run}.json")]
+def unanswered(account: StoredAccount, release: Store, run: str) -> list[RunBudget]:
+    """Earlier runs about a release that have reserved or spent something, and have left no figures in its folder."""
+    about = (budget for budget in account.budgets() if budget.quality_of == run and budget.committed)
+    return [budget for budget in about if not release.has(f"{QUALITY}/{budget.run}.json")]
 
 
 def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, release: Store) -> None:
-    """See that the figures can be had, before anything is written or set aside. No row is read.
+    """See that the figures can be had, before anything is written or reserved. No row is read.
 
     Raises:
         PPSynError: If they cannot.
@@ -51,15 +51,15 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
     root = open_store(ref.root)
     account = StoredAccount(root, ref.dataset)
     check_known(account, root, open_store(ref.releases))
-    account.check_terms(None, unit_of(record.person))
-    part = account.book.parts.get(record.release)
-    if part is None or part.manifest != record.manifest:
+    account.check_compatible(None, unit_of(record.person))
+    budget = account.state.budgets.get(record.release)
+    if budget is None or budget.manifest != record.manifest:
         raise ConfigError(
             f"The account of {ref.dataset!r} in {root.location.url} does not know the release in "
             f"{release.location.url}. Name the store that it was paid from."
         )
-    if record.rho > account.book.left:
-        raise CapExceededError(ref.dataset, record.rho, account.book.left, account.book.cap)
+    if record.rho > account.state.left:
+        raise CapExceededError(ref.dataset, record.rho, account.state.left, account.state.cap)
     check_source(source, table, record.person)
     check_stable(source, record.person)  # its doubts were told with the release
 
@@ -67,7 +67,7 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
 def measure(
     ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, synthetic: Mapping[Clique, Ints]
 ) -> Quality:
-    """Set the budget aside, ask, and close the account's part; what is not spent is free again.
+    """Reserve the budget, ask, and close the run's budget; what is not spent is free again.
 
     Privacy:
         Claims C1, C5, C9 and C12. Reads the private table, whose codes are in the private
@@ -96,7 +96,7 @@ def measure(
             root.delete(f"runs/{ref.run}")
         raise
     try:
-        account.hold(ref.run, record.rho, record.digest(), quality_of=record.release)
+        account.reserve(ref.run, record.rho, record.digest(), quality_of=record.release)
     except AccountError:
         root.delete(f"runs/{ref.run}")
         raise
@@ -130,7 +130,7 @@ def _asked(
         rows=rows,
         sigma=answer.sigma,
         figures=figures_of(record.sets, synthetic, rows, answer),
-        account=part_of(account, ref.run),
+        account=account_part(account, ref.run),
         entries=tuple(data.decode() for data in account.chain(ref.run).lines),
     )
 

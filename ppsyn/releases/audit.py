@@ -189,11 +189,11 @@ def _check_chain(manifest: Manifest, entries: Sequence[bytes], as_json: bytes) -
 
 
 def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
-    hold = check_spending(entries, manifest.run, manifest.account, manifest.guarantee)
-    if hold.rho != rho_of(manifest.privacy):
-        raise Fault("The run held another budget than its configuration names.")
-    is_elsewhere = isinstance(hold, Grant) and hold.dataset != manifest.dataset
-    if is_elsewhere or hold.inputs != manifest.inputs or hold.quality_of is not None:
+    grant = check_spending(entries, manifest.run, manifest.account, manifest.guarantee)
+    if grant.rho != rho_of(manifest.privacy):
+        raise Fault("The run reserved another budget than its configuration names.")
+    is_elsewhere = isinstance(grant, Grant) and grant.dataset != manifest.dataset
+    if is_elsewhere or grant.inputs != manifest.inputs or grant.quality_of is not None:
         raise Fault("The run was paid for with other inputs.")
     if manifest.guarantee != guarantee_of(manifest.guarantee.rho, manifest.privacy):
         raise Fault("The guarantee does not follow from what was spent.")

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, translated
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import read_book
+from ppsyn.privacy.account_state import replay_state
 from ppsyn.privacy.accountant import accounted_epsilon
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.reader import ledger_of
 from ppsyn.releases.tables import charges_of
-from ppsyn.schemas.account import Grant, Hold, from_bytes, hash_of
+from ppsyn.schemas.account import Grant, Reservation, from_bytes, hash_of
 from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
 
 
@@ -54,19 +54,19 @@ def _check_span(span: AccountSpan, entries: Sequence[bytes], file: str) -> None:
 
 def check_spending(
     entries: Sequence[bytes], run: str, said: AccountPart | AccountSpan, told: Guarantee
-) -> Grant | Hold:
-    """See that a run spent what is told and no more than it was granted; returns its grant, or its hold in format 1."""
+) -> Grant | Reservation:
+    """See that a run spent what is told, and no more than it was granted; its grant, or its reservation in format 1."""
     recorded = ledger_of(entries, run)
     ledger = Ledger(recorded.total)
     try:
         for spend in recorded.spends:
             ledger = ledger.debit(spend)
     except BudgetExceededError:
-        raise Fault("The run has spent more than it held.") from None
-    kind = Grant if isinstance(said, AccountPart) else Hold
-    holds = [entry for entry in map(from_bytes, entries) if isinstance(entry, kind) and entry.run == run]
-    if len(holds) != 1:
-        raise Fault("The run has not set its budget aside once.")
+        raise Fault("The run has spent more than it reserved.") from None
+    kind = Grant if isinstance(said, AccountPart) else Reservation
+    grants = [entry for entry in map(from_bytes, entries) if isinstance(entry, kind) and entry.run == run]
+    if len(grants) != 1:
+        raise Fault("The run has not reserved its budget once.")
     if ledger.total > said.cap or (isinstance(said, AccountSpan) and not 0 <= said.left <= said.cap - ledger.total):
         raise Fault("The account cannot have had, or have left, what is told.")
     if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
@@ -74,7 +74,7 @@ def check_spending(
     if told.rho != ledger.spent:
         raise Fault("The guarantee does not follow from what was spent.")
     _check_accountant(told, ledger)
-    return holds[0]
+    return grants[0]
 
 
 def _check_accountant(told: Guarantee, ledger: Ledger) -> None:
@@ -97,22 +97,22 @@ def check_stored(
         entries: What is told of the charges.
         digest: Of what was published.
     """
-    part = account.book.parts.get(run)
-    if part is None:
+    budget = account.state.budgets.get(run)
+    if budget is None:
         raise Fault(f"The account does not know run {run}: it was set back, or is of another store.")
     if isinstance(said, AccountSpan):
         _check_stored_span(account.entries(), said, entries)
     elif account.chain(run).lines != list(entries):
         raise Fault("The account holds other entries than the release.")
-    elif part.cap != said.cap:
+    elif budget.cap != said.cap:
         raise Fault("The account had another cap than the release says.")
-    if part.is_open or part.manifest != digest:
+    if budget.is_open or budget.manifest != digest:
         raise Fault("The account knows this run with another manifest.")
 
 
 def _check_stored_span(stored: Sequence[bytes], span: AccountSpan, entries: Sequence[bytes]) -> None:
     if list(stored[span.first : span.last + 1]) != list(entries):
         raise Fault("The account holds other entries than the release.")
-    book = read_book(stored[: span.last + 1])
-    if (book.cap, book.left) != (span.cap, span.left):
+    state = replay_state(stored[: span.last + 1])
+    if (state.cap, state.left) != (span.cap, span.left):
         raise Fault("The account had another cap, or another amount left, than the release says.")

@@ -11,7 +11,7 @@ from ppsyn.privacy.chain import spend_of
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
 from ppsyn.releases.tables import charges_of, unpack_entries
-from ppsyn.schemas.account import Grant, Hold, from_bytes
+from ppsyn.schemas.account import Grant, Reservation, from_bytes
 from ppsyn.schemas.limits import DOCUMENT_BYTES
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.run import RunRef
@@ -127,12 +127,12 @@ def _read_whole(store: Store, manifest: Manifest, name: str) -> bytes:
 
 
 def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:
-    """What the run set aside and spent, by the entries.
+    """What the run reserved and spent, by the entries.
 
     Raises:
-        ValueError: If it set nothing aside.
+        ValueError: If it reserved nothing.
     """
-    total = next((e.rho for e in map(from_bytes, entries) if isinstance(e, Grant | Hold) and e.run == run), None)
+    total = next((e.rho for e in map(from_bytes, entries) if isinstance(e, Grant | Reservation) and e.run == run), None)
     if total is None:
         raise ValueError("no grant of this run")
     return Ledger(total, tuple(map(spend_of, charges_of(entries, run))))

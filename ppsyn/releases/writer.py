@@ -118,7 +118,7 @@ def _write_records(run: Run) -> None:
         generation=record.generation,
         rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
         guarantee=guarantee_of(run.ledger.spent, record.privacy),
-        account=part_of(run.account, run.ref.run),
+        account=account_part(run.account, run.ref.run),
         code=record.code,
         files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES if name != REPORT},
     )
@@ -136,7 +136,7 @@ def _write_records(run: Run) -> None:
 
 
 def publish(run: Run) -> str:
-    """Let the release appear, close its part of the account, and remove the copy of the private table.
+    """Let the release appear, close its budget in the account, and remove the copy of the private table.
 
     It appears if an audit of what is staged finds nothing. May be repeated until it succeeds. Returns the address of
     the release.
@@ -152,9 +152,9 @@ def publish(run: Run) -> str:
             _check_staged(run)
             run.releases.move_folder(_staging(run), folder, MANIFEST)
     digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
-    if run.part.is_open:
+    if run.budget.is_open:
         _close(run, digest)
-    if run.account.book.latest == run.ref.run:
+    if run.account.state.latest == run.ref.run:
         latest = {"run": run.ref.run, "manifest": digest}
         run.releases.put(f"releases/{run.ref.dataset}/{LATEST}", json.dumps(latest).encode() + b"\n")
     run.releases.delete(staging_folder(run.ref.run))
@@ -176,8 +176,8 @@ def _check_staged(run: Run) -> None:
 def _check_published(run: Run, folder: str) -> None:
     """See that what is there is what was published: the manifest as it was closed, and the files it names."""
     data = run.releases.get(f"{folder}/{MANIFEST}")
-    digest, part = hashlib.sha256(data).hexdigest(), run.part
-    if run.settle_manifest(data) != data or (not part.is_open and part.manifest != digest):
+    digest, budget = hashlib.sha256(data).hexdigest(), run.budget
+    if run.settle_manifest(data) != data or (not budget.is_open and budget.manifest != digest):
         problems = [MANIFEST]
     else:
         files = Manifest.model_validate_json(data).files
@@ -215,7 +215,7 @@ def _close(run: Run, digest: str) -> None:
     try:
         run.account.close(run.ref.run, digest)
     except AccountError:
-        if run.part.is_open:  # not that another process was faster
+        if run.budget.is_open:  # not that another process was faster
             raise
 
 
@@ -227,10 +227,10 @@ def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
     return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
 
 
-def part_of(account: StoredAccount, run: str) -> AccountPart:
+def account_part(account: StoredAccount, run: str) -> AccountPart:
     """What a release tells of its part of the account. Nothing that another run has done plays a part in it."""
-    part, chain = account.book.parts[run], account.chain(run)
-    return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=part.cap)
+    budget, chain = account.state.budgets[run], account.chain(run)
+    return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=budget.cap)
 
 
 def _row_count(store: Store, key: str) -> int:

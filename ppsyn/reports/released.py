@@ -11,7 +11,7 @@ from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.mechanisms.loop import Round
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.privacy.requests import Answer, Lost
-from ppsyn.schemas.account import Charge, Grant, Hold, Line
+from ppsyn.schemas.account import Charge, Grant, Line, Reservation
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.validation import Validation
@@ -48,9 +48,11 @@ class Released:
         return self.synthesis.model.total
 
     @property
-    def granted(self) -> Grant | Hold | None:
-        """The entry that set the run's budget aside."""
-        return next((e for e in self.entries if isinstance(e, Grant | Hold) and e.run == self.manifest.run), None)
+    def granted(self) -> Grant | Reservation | None:
+        """The entry that reserved the run's budget."""
+        return next(
+            (e for e in self.entries if isinstance(e, Grant | Reservation) and e.run == self.manifest.run), None
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

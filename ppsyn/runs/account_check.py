@@ -32,8 +32,8 @@ def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
     dataset = account.dataset
     charged = set(account.charged())
     found = {*charged, *releases.folders(f"releases/{dataset}"), *root.folders("runs")}
-    book = account.find()  # after what was found: a run holds its budget before it leaves anything
-    unknown = found - (book.parts.keys() if book else set())
+    state = account.find()  # after what was found: a run reserves its budget before it leaves anything
+    unknown = found - (state.budgets.keys() if state else set())
     if not unknown:
         return
     elsewhere = {run for other in datasets(root) if other != dataset for run in StoredAccount(root, other).charged()}

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ppsyn.errors import AccountError, InvariantError, RunError, StoreError
 from ppsyn.privacy.account import StoredAccount, datasets
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.answers import Answers
 from ppsyn.runs.record import locations_of, private_folder, run_folder
@@ -52,9 +52,9 @@ class GivenUp:
     """What became of a run.
 
     Attributes:
-        freed: What it held and had not spent.
+        freed: What it had reserved and had not spent.
         spent: What stays spent.
-        held: Whether it held anything at all.
+        reserved: Whether it had reserved anything at all.
         was_over: Whether it had been given up before.
         removed: What was removed of it.
         stuck: What could not be.
@@ -62,7 +62,7 @@ class GivenUp:
 
     freed: Fraction
     spent: Fraction
-    held: bool
+    reserved: bool
     was_over: bool
     removed: tuple[Left, ...]
     stuck: tuple[Stuck, ...]
@@ -78,11 +78,11 @@ def account_of(root: Store, run: str) -> StoredAccount | None:
     for dataset in datasets(root):
         account = StoredAccount(root, dataset)
         try:
-            book = account.find()
+            state = account.find()
         except AccountError as error:
             damaged = error
         else:
-            if book is not None and run in book.parts:
+            if state is not None and run in state.budgets:
                 return account
     if damaged is not None:
         raise damaged
@@ -116,22 +116,22 @@ def give_up(root: Store, locations: Sequence[Location] | None, run: str) -> Give
             raise RunError(f"There is no run {run} in {root.location.url}.")
         _check_untold(root, run)
         removed, stuck = remove(
-            [*rests, Left(root.location, folder, "it held nothing")]
+            [*rests, Left(root.location, folder, "it reserved nothing")]
         )  # or it could still be resumed
         return GivenUp(Fraction(0), Fraction(0), False, False, removed, stuck)
-    part = account.part(run)
-    if part is None:
+    budget = account.budget(run)
+    if budget is None:
         raise InvariantError("An account does not know a run that it knew.")
-    if part.manifest is not None:
+    if budget.manifest is not None:
         raise AccountError(f"Run {run} is closed: it is published. What it left behind is removed by `ppsyn clean`.")
-    was_open = part.is_open
+    was_open = budget.is_open
     if was_open:
         account.close(run, None)
-        part = account.book.parts[run]
+        budget = account.state.budgets[run]
     removed, stuck = remove(rests)
     if locations is None and was_open and not any(left.folder == private_folder(run) for left in removed):
         stuck = (*stuck, Stuck(f"its copy of the table: no note in {root.url(folder)} tells where it is", _GIVE))
-    return GivenUp(part.total - part.spent, part.spent, True, not was_open, removed, stuck)
+    return GivenUp(budget.total - budget.spent, budget.spent, True, not was_open, removed, stuck)
 
 
 def _check_untold(root: Store, run: str) -> None:
@@ -168,15 +168,15 @@ def orphans(root: Store, locations: Sequence[Location]) -> tuple[list[Left], lis
         AccountError: If an account is damaged: its open runs are not known.
     """
     found, stuck = list[_Candidate](), list[Stuck]()
-    for location in locations:  # before the accounts: what runs that begin meanwhile hold is not among it
+    for location in locations:  # before the accounts: what runs that begin meanwhile reserve is not among it
         try:
             found += _candidates(open_store(location))
         except StoreError as error:
             stuck.append(Stuck(location.url, str(error)))
-    parts: dict[str, Part] = {}
+    budgets: dict[str, RunBudget] = {}
     for dataset in datasets(root):
-        parts |= StoredAccount(root, dataset).book.parts
-    return [left for each in found if (left := each.left(parts.get(each.run))) is not None], stuck
+        budgets |= StoredAccount(root, dataset).state.budgets
+    return [left for each in found if (left := each.left(budgets.get(each.run))) is not None], stuck
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +188,15 @@ class _Candidate:
     run: str
     is_old: bool
 
-    def left(self, part: Part | None) -> Left | None:
+    def left(self, budget: RunBudget | None) -> Left | None:
         """What it is, unless it is needed or may be."""
-        if part is None:
+        if budget is None:
             return Left(self.location, self.folder, "of no run that is known") if self.is_old else None
-        return None if part.is_open else Left(self.location, self.folder, "published" if part.manifest else "abandoned")
+        return (
+            None
+            if budget.is_open
+            else Left(self.location, self.folder, "published" if budget.manifest else "abandoned")
+        )
 
 
 def _candidates(store: Store) -> list[_Candidate]:

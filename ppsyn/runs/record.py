@@ -1,4 +1,4 @@
-"""The start of a run: its inputs written down, its budget set aside, its table copied to codes."""
+"""The start of a run: its inputs written down, its budget reserved, its table copied to codes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,8 +24,8 @@ from ppsyn.errors import (
 )
 from ppsyn.mechanisms.loop import make_plan
 from ppsyn.mechanisms.state import Plan
-from ppsyn.privacy.account import StoredAccount, unopened
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account import StoredAccount, missing_account
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_of
 from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.account_check import check_known
@@ -169,12 +169,12 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> list[str]:
 
 
 def unfinished(config: ReleaseConfig, table: TableSchema) -> Iterator[str]:
-    """Runs that began with the inputs of this release, hold budget and have not ended, the oldest first."""
+    """Runs that began with the inputs of this release, have reserved budget and have not ended, the oldest first."""
     account = _account(config)
-    book = None if account is None else account.find()
-    for part in () if book is None else tuple(book.parts.values()):
-        if part.is_open and part.quality_of is None and _began_as(config, table, part.run):
-            yield part.run
+    state = None if account is None else account.find()
+    for budget in () if state is None else tuple(state.budgets.values()):
+        if budget.is_open and budget.quality_of is None and _began_as(config, table, budget.run):
+            yield budget.run
 
 
 def _began_as(config: ReleaseConfig, table: TableSchema, run: str) -> bool:
@@ -203,12 +203,12 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     if account is not None:
         root, releases = open_store(config.stores.root), config.stores.releases
         check_known(account, root, root if releases is None else open_store(releases))
-        account.check_terms(cap, unit_of(config.privacy.person))
-        book = account.find()
-        if book is not None:
-            return book.left, book.cap
+        account.check_compatible(cap, unit_of(config.privacy.person))
+        state = account.find()
+        if state is not None:
+            return state.left, state.cap
     if cap is None:
-        raise unopened(config.dataset)
+        raise missing_account(config.dataset)
     return cap, cap
 
 
@@ -219,7 +219,7 @@ def _check_budget(config: ReleaseConfig) -> None:
 
 
 def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
-    """Write down a new run's inputs, try its stores and set its budget aside; or see that a run can go on.
+    """Write down a new run's inputs, try its stores and reserve its budget; or see that a run can go on.
 
     What is tried is written where the run has its own: whatever ends the run removes it, should the process be killed.
 
@@ -230,9 +230,9 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
         AccountError: If the account does not have the budget, or does not fit; a new run then leaves no trace.
     """
     root, record = open_store(ref.root), new_record(config, table, ref.run)
-    part = _part_of(ref)
-    is_new = part is None and not has_record(root, ref.run)
-    if part is not None and not has_record(root, ref.run) and part.grant.inputs != record.digest():
+    budget = _budget_of(ref)
+    is_new = budget is None and not has_record(root, ref.run)
+    if budget is not None and not has_record(root, ref.run) and budget.grant.inputs != record.digest():
         raise broken(ref.run, "its record is gone, and the release file as it is now would make another")
     try:
         if has_record(root, ref.run):
@@ -248,7 +248,7 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
                 root.delete(run_folder(ref.run))
         raise
     try:
-        _hold(ref, config)
+        _reserve(ref, config)
     except AccountError:
         if is_new:
             root.delete(f"runs/{ref.run}")
@@ -257,12 +257,12 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
 
 def is_known(ref: RunRef) -> bool:
     """Whether there is such a run: by its record or, if that is gone, by its account."""
-    return has_record(open_store(ref.root), ref.run) or _part_of(ref) is not None
+    return has_record(open_store(ref.root), ref.run) or _budget_of(ref) is not None
 
 
-def _part_of(ref: RunRef) -> Part | None:
+def _budget_of(ref: RunRef) -> RunBudget | None:
     account = StoredAccount(open_store(ref.root), ref.dataset)
-    return None if account.find() is None else account.part(ref.run)
+    return None if account.find() is None else account.budget(ref.run)
 
 
 def record_locations(root: Store, ref: RunRef) -> None:
@@ -286,16 +286,16 @@ def locations_of(root: Store, run: str) -> RunLocations | None:
         return None
 
 
-def _hold(ref: RunRef, config: ReleaseConfig) -> None:
+def _reserve(ref: RunRef, config: ReleaseConfig) -> None:
     root = open_store(ref.root)
     account = StoredAccount(root, ref.dataset)
     check_known(account, root, open_store(ref.releases))
     cap = config.account.cap
     account.open(_cap(config), cap.delta if cap else config.privacy.delta, unit_of(config.privacy.person))
-    part = account.book.parts.get(ref.run)
-    if part is None:
-        account.hold(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
-    elif not part.is_open and part.manifest is None:
+    budget = account.state.budgets.get(ref.run)
+    if budget is None:
+        account.reserve(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
+    elif not budget.is_open and budget.manifest is None:
         raise RunError(f"Run {ref.run} was abandoned; it cannot go on.")
 
 
@@ -315,10 +315,10 @@ def snapshot(ref: RunRef) -> None:
         RunError: If the copy is gone or damaged although the run has asked something and has more to ask.
     """
     root, private, folder = open_store(ref.root), open_store(ref.private), private_folder(ref.run)
-    record, part = read_record(root, ref.run), _part_of(ref)
-    if (part is not None and part.spent == part.total) or is_whole(private, folder, record.table):
+    record, budget = read_record(root, ref.run), _budget_of(ref)
+    if (budget is not None and budget.spent == budget.total) or is_whole(private, folder, record.table):
         return
-    if part is not None and part.charges:
+    if budget is not None and budget.charges:
         raise broken(
             ref.run,
             f"its encoded table is gone from {private.location.url} or damaged, and cannot be made again, because "

@@ -12,7 +12,7 @@ from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError
 from ppsyn.mechanisms.loop import absorb, next_request, start
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, Request, Selected
@@ -60,16 +60,16 @@ class Run:
         return f"Run({self.ref.run})"
 
     @property
-    def part(self) -> Part:
-        """The run's part of the account."""
-        part = self.account.book.parts.get(self.ref.run)
-        if part is None:
-            raise RunError(f"Run {self.ref.run} has set no budget aside.")
-        return part
+    def budget(self) -> RunBudget:
+        """The run's budget in the account."""
+        budget = self.account.state.budgets.get(self.ref.run)
+        if budget is None:
+            raise RunError(f"Run {self.ref.run} has reserved no budget.")
+        return budget
 
     @property
     def ledger(self) -> Ledger:
-        """What the run holds and was charged."""
+        """What the run reserved and was charged."""
         return self.account.chain(self.ref.run).ledger
 
     @property
@@ -135,8 +135,8 @@ class Run:
         """
         answered = self._answers.steps()  # these first, and then the account: another process may go on meanwhile
         found = self._checkpoints.latest(self.plan)
-        if self.record.digest() != self.part.grant.inputs:
-            raise self._broken("its record is not the one that its budget was set aside for")
+        if self.record.digest() != self.budget.grant.inputs:
+            raise self._broken("its record is not the one that its budget was reserved for")
         spends = self.ledger.spends
         if answered and answered[-1] >= len(spends):
             raise RunError(

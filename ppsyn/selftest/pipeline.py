@@ -213,7 +213,7 @@ def _killed(run: _Taped, *, is_charged: bool) -> _Taped:
             raise InvariantError("A run was to be killed that was over.")
         kind, clique = ("measure", request.clique) if isinstance(request, MeasureRequest) else ("select", ())
         spend = Spend(kind, request.rho, request.digest(), clique)
-        RunAccount(run.account, run.ref.run).reserve(spend)
+        RunAccount(run.account, run.ref.run).charge(spend)
     return _Taped(run.ref, run.between)
 
 

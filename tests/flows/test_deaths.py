@@ -119,11 +119,11 @@ def kill_in_a_round(site: Site, kill: Callable[[Server, int], None], server: Ser
 
 def assert_all_is_paid_once(folder: Path, releases: int) -> None:
     account = StoredAccount(store_of(folder), DATASET)
-    assert len(account.parts()) == releases
-    for part in account.parts():
-        assert part.spent == part.total == BUDGET
-        assert len(store_of(folder).keys(f"runs/{part.run}/answers")) == part.charges
-        assert_published(folder / "release.yaml", part.run)
+    assert len(account.budgets()) == releases
+    for budget in account.budgets():
+        assert budget.spent == budget.total == BUDGET
+        assert len(store_of(folder).keys(f"runs/{budget.run}/answers")) == budget.charges
+        assert_published(folder / "release.yaml", budget.run)
     assert [key for key in store_of(folder).keys("runs") if "/private/" in key or "/pulse/" in key] == []
 
 

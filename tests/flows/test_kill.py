@@ -50,8 +50,8 @@ def assert_nothing_was_drawn_twice(story: Story) -> None:
 
 def assert_the_budget_is_spent_exactly(story: Story) -> None:
     before, after = story.at_death, story.after
-    assert after.part is not None
-    assert after.spent == after.part.total == BUDGET
+    assert after.budget is not None
+    assert after.spent == after.budget.total == BUDGET
     assert before.ledger is None or after.ledger.spends[: len(before.steps)] == before.ledger.spends
     assert after.kept == after.steps
     assert after.lost == story.orphans
@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_goes_on_without_a_second_draw(
     assert_the_release_is_whole(story)
 
 
-def test_a_run_that_is_killed_before_it_is_written_down_holds_nothing_and_cannot_be_resumed(stage: Stage) -> None:
+def test_a_run_that_is_killed_before_it_is_written_down_reserved_nothing_and_cannot_be_resumed(stage: Stage) -> None:
     file = str(stage.write())
     died = stage.start("release", file, point=UNWRITTEN.point).wait()
     run = run_of(died)

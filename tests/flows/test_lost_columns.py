@@ -98,16 +98,16 @@ def test_nothing_but_the_terminal_is_told_and_nothing_else_depends_on_it(
     assert piped.stdout.endswith("exit 0\n")
     assert "Most values" not in piped.stdout + piped.stderr
 
-    book = StoredAccount(open_store(Location(url=str(file.parent / "out"))), DATASET).book
-    assert len({part.spent for part in book.parts.values()}) == 1
+    state = StoredAccount(open_store(Location(url=str(file.parent / "out"))), DATASET).state
+    assert len({budget.spent for budget in state.budgets.values()}) == 1
     one, other = (
-        {path.name for path in (file.parent / "out/releases" / DATASET / run).rglob("*")} for run in book.parts
+        {path.name for path in (file.parent / "out/releases" / DATASET / run).rglob("*")} for run in state.budgets
     )
     assert one == other
     kept = {**files_below(file.parent), **files_below(log.parent), **files_below(Path(os.environ["PREFECT_HOME"]))}
     known = [text_canary(text) for text in ("Most values of", "do not fit the schema", "would be lost")]
     deadline = time.monotonic() + 60
-    while not search_server(prefect_server_folder, [text_canary(f"{list(book.parts)[-1]} publish")]):
+    while not search_server(prefect_server_folder, [text_canary(f"{list(state.budgets)[-1]} publish")]):
         assert time.monotonic() < deadline  # the server is told of the end some time after it
         time.sleep(0.5)
     assert search_all(kept, known) + search_server(prefect_server_folder, known) == []

@@ -67,7 +67,7 @@ def test_the_account_is_told_before_and_after_it_is_opened(file: Path) -> None:
     assert before["account"] == {"left": float(cap), "cap": float(cap)}
     account = StoredAccount(open_store(Location(url=str(file.parent / "out"))), DATASET)
     account.open(cap, 1e-6, "a row")
-    account.hold("20260102-030405-9f8e7d6c", cap * Fraction(9, 10), "0" * 64)
+    account.reserve("20260102-030405-9f8e7d6c", cap * Fraction(9, 10), "0" * 64)
     again = ppsyn("plan", str(file), "--set", "privacy.epsilon=0.5")
     assert f"rho {float(cap / 10):.6g} left of {float(cap):.6g}" in again.stdout
     assert re.search(r"^ +5 +\S+ +\S+ +\S+ +too little$", again.stdout, re.MULTILINE)

@@ -189,7 +189,7 @@ def test_a_person_is_protected_by_all_rows_that_count(tmp_path: Path, rows: Tabl
     manifest = read_manifest(folder)[0]
     assert 120 < manifest.rows < 200
     assert manifest.guarantee.unit == "a person, by at most 2 rows ('who')"
-    assert account_of(file).book.opening.unit == "the person in 'who'"
+    assert account_of(file).state.opening.unit == "the person in 'who'"
     assert "who" not in parquet.read_schema(pa.BufferReader(folder.get("synthetic.parquet"))).names
 
 
@@ -314,28 +314,28 @@ def budget(file: Path) -> dict[str, Any]:
     return json.loads(ppsyn("budget", DATASET, "--store", str(file.parent / "out"), "--json"))
 
 
-def assert_held_and_freed(file: Path, run: str) -> None:
-    """The run holds its budget and has spent nothing; once it is abandoned all of it is free."""
+def assert_reserved_and_freed(file: Path, run: str) -> None:
+    """The run has reserved its budget and has spent nothing; once it is abandoned all of it is free."""
     asked = str(rho_of(Budget(epsilon=4.0, delta=1e-6)))
     before = budget(file)
-    assert [part | {"opened_at": ""} for part in before["releases"]] == [
+    assert [budget | {"opened_at": ""} for budget in before["releases"]] == [
         {
             "run": run,
             "quality_of": None,
             "state": "open",
-            "held": before["held"],
+            "reserved": before["reserved"],
             "spent": before["spent"],
             "spends": 0,
             "opened_at": "",
             "closed_at": None,
         }
     ]
-    assert before["held"]["rho"] == asked
+    assert before["reserved"]["rho"] == asked
     assert before["spent"]["rho"] == "0"
     ppsyn("abandon", run, "--yes", "--store", str(file.parent / "out"))
     after = budget(file)
-    assert (after["held"]["rho"], after["spent"]["rho"], after["left"]) == ("0", "0", after["cap"])
-    assert [part["state"] for part in after["releases"]] == ["abandoned"]
+    assert (after["reserved"]["rho"], after["spent"]["rho"], after["left"]) == ("0", "0", after["cap"])
+    assert [budget["state"] for budget in after["releases"]] == ["abandoned"]
 
 
 def broken_rows(text: str, value: str) -> bytes:
@@ -344,7 +344,9 @@ def broken_rows(text: str, value: str) -> bytes:
     return ("\n".join([*lines[:200], value, *lines[200:]]) + "\n").encode()
 
 
-def test_a_value_that_is_refused_names_the_column_and_holds_the_budget(tmp_path: Path, prefect_api: str) -> None:
+def test_a_value_that_is_refused_names_the_column_and_keeps_the_budget_reserved(
+    tmp_path: Path, prefect_api: str
+) -> None:
     file = write_release(tmp_path)
     (tmp_path / "table.csv").write_bytes(broken_rows(table_text(), "30,cook,canary,2015-01-01"))
     failure = failed(prefect_api, file)
@@ -353,7 +355,7 @@ def test_a_value_that_is_refused_names_the_column_and_holds_the_budget(tmp_path:
     assert failure.state == "Refused"
     assert "Column 'member' holds a value outside its domain" in failure.message
     assert "canary" not in failure.message
-    assert_held_and_freed(file, failure.run)
+    assert_reserved_and_freed(file, failure.run)
 
 
 def test_a_csv_row_with_too_few_fields_is_refused_where_a_column_refuses(tmp_path: Path, prefect_api: str) -> None:
@@ -364,19 +366,19 @@ def test_a_csv_row_with_too_few_fields_is_refused_where_a_column_refuses(tmp_pat
     assert failure.error.column == "member"
     assert failure.state == "Refused"
     assert "canary" not in failure.message
-    assert_held_and_freed(file, failure.run)
+    assert_reserved_and_freed(file, failure.run)
 
 
-def test_a_csv_file_that_is_cut_is_named_and_holds_the_budget(tmp_path: Path, prefect_api: str) -> None:
+def test_a_csv_file_that_is_cut_is_named_and_keeps_the_budget_reserved(tmp_path: Path, prefect_api: str) -> None:
     file = write_release(tmp_path)
     failure = failed(prefect_api, file, change("source", csv_that_cannot_be_read(tmp_path, "")))
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert f"Expected {tmp_path / 'bad' / 'a.csv.gz'} to be readable to its end" in failure.message
-    assert_held_and_freed(file, failure.run)
+    assert_reserved_and_freed(file, failure.run)
 
 
-def test_a_damaged_parquet_fragment_is_named_and_holds_the_budget(
+def test_a_damaged_parquet_fragment_is_named_and_keeps_the_budget_reserved(
     tmp_path: Path, prefect_api: str, rows: Table
 ) -> None:
     """Its footer is whole, so that only whoever reads its rows finds out."""
@@ -388,7 +390,7 @@ def test_a_damaged_parquet_fragment_is_named_and_holds_the_budget(
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert str(tmp_path / "fragments" / "more" / "part-1.parquet") in failure.message
-    assert_held_and_freed(file, failure.run)
+    assert_reserved_and_freed(file, failure.run)
 
 
 def test_a_run_whose_damaged_fragment_was_mended_is_resumed(tmp_path: Path, prefect_api: str, rows: Table) -> None:
@@ -403,7 +405,7 @@ def test_a_run_whose_damaged_fragment_was_mended_is_resumed(tmp_path: Path, pref
     assert [finding for finding in audit(open_store(Location(url=url))) if finding.problem] == []
 
 
-def test_a_database_that_goes_away_amid_the_rows_holds_the_budget(
+def test_a_database_that_goes_away_amid_the_rows_keeps_the_budget_reserved(
     tmp_path: Path, prefect_api: str, postgres: str, keys: None, rows: Table
 ) -> None:
     source = in_postgresql(postgres, rows)
@@ -418,7 +420,7 @@ def test_a_database_that_goes_away_amid_the_rows_holds_the_budget(
     assert isinstance(failure.error, SourceError)
     assert failure.state == "Failed"
     assert "Expected the database to answer the query to its end" in failure.message
-    assert_held_and_freed(file, failure.run)
+    assert_reserved_and_freed(file, failure.run)
 
 
 def test_a_failed_run_leaves_no_codes_behind(tmp_path: Path, prefect_api: str) -> None:
@@ -512,7 +514,7 @@ def test_a_release_that_the_account_cannot_pay_changes_nothing_of_it(tmp_path: P
     released(file)
     store = open_store(Location(url=str(tmp_path / "out")))
     before = {key: store.get(key) for key in store.keys("")}
-    left = account_of(file).book.left
+    left = account_of(file).state.left
     failure = failed(prefect_api, file, change("privacy.epsilon", 9.0))
     assert isinstance(failure.error, CapExceededError)
     assert (failure.error.left, failure.error.cap) == (left, rho_of(Budget(epsilon=10.0, delta=1e-6)))

@@ -51,7 +51,7 @@ def finishes(stage: Stage, file: Path | str, run: str) -> bool:
     ended = stage.start("release", str(file), "--resume", run).wait()
     charged = [draw.charged for draw in stage.draws()]
     after = look(stage.root, run)
-    is_whole = after.part is not None and after.spent == after.part.total
+    is_whole = after.budget is not None and after.spent == after.budget.total
     return ended.code == 0 and is_whole and len(charged) == len(set(charged)) and stage.findings(run) == ()
 
 
@@ -134,9 +134,9 @@ def test_an_abandoned_run_cannot_be_resumed(stage: Stage) -> None:
     assert objects(stage.root) == before
 
 
-def test_a_run_that_was_abandoned_before_it_held_anything_cannot_be_resumed(stage: Stage) -> None:
+def test_a_run_that_was_abandoned_before_it_reserved_anything_cannot_be_resumed(stage: Stage) -> None:
     file = str(stage.write())
-    run = run_of(stage.start("release", file, point="hold").wait())
+    run = run_of(stage.start("release", file, point="reserve").wait())
     assert stage.start("abandon", run, "--yes", "--store", stage.root.url).wait().code == 0
     assert stage.start("release", file, "--resume", run).wait().code == 4
 

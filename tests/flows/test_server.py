@@ -199,7 +199,7 @@ def test_the_table_of_rounds_has_a_row_a_round(seen: Seen) -> None:
 def test_the_table_of_the_budget_has_a_row_a_release(seen: Seen) -> None:
     (row,) = seen.table("budget")
     rho = float(seen.manifest.guarantee.rho)
-    assert row == {"run": seen.run, "held (rho)": 0, "spent (rho)": rho, "state": "published"}
+    assert row == {"run": seen.run, "reserved (rho)": 0, "spent (rho)": rho, "state": "published"}
     assert re.fullmatch(rf"{DATASET}: rho \S+ left of \S+", seen.artifact("budget").description or "")
 
 

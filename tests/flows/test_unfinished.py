@@ -8,7 +8,7 @@ from support.killing import Stage, look, run_of, starter_for
 from support.small_release import DATASET
 
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.runs.heartbeat import beating
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
@@ -22,8 +22,8 @@ def stage(prefect_api: str, tmp_path: Path) -> Stage:
     return Stage(starter_for(prefect_api), tmp_path, Location(url=str(tmp_path / "out")))
 
 
-def parts(stage: Stage) -> dict[str, Part]:
-    return {part.run: part for part in StoredAccount(open_store(stage.root), DATASET).parts()}
+def budgets(stage: Stage) -> dict[str, RunBudget]:
+    return {budget.run: budget for budget in StoredAccount(open_store(stage.root), DATASET).budgets()}
 
 
 def failed_in_a_round(stage: Stage, file: str) -> str:
@@ -38,10 +38,10 @@ def test_the_same_command_again_goes_on_and_pays_nothing_more(stage: Stage) -> N
     run = failed_in_a_round(stage, file)
     again = stage.start("release", file).wait()
     assert again.code == 0, again.stderr
-    assert f"Going on with run {run}, which has set its budget aside, instead of paying for a new one." in again.stderr
+    assert f"Going on with run {run}, which has reserved its budget, instead of paying for a new one." in again.stderr
     assert run_of(again) == run
-    assert list(parts(stage)) == [run]
-    assert look(stage.root, run).spent == parts(stage)[run].total
+    assert list(budgets(stage)) == [run]
+    assert look(stage.root, run).spent == budgets(stage)[run].total
     assert stage.findings(run) == ()
 
 
@@ -50,14 +50,14 @@ def test_a_new_run_is_begun_if_it_is_asked_for(stage: Stage) -> None:
     run = failed_in_a_round(stage, file)
     again = stage.start("release", file, "--new").wait()
     assert again.code == 0, again.stderr
-    assert [name for name, part in parts(stage).items() if part.is_open] == [run]
+    assert [name for name, budget in budgets(stage).items() if budget.is_open] == [run]
 
 
 def test_a_new_run_that_is_asked_for_is_refused_if_it_does_not_fit(stage: Stage) -> None:
     file = str(stage.write(**WITHIN_THE_CAP))
     run = failed_in_a_round(stage, file)
     assert stage.start("release", file, "--new").wait().code == 3
-    assert list(parts(stage)) == [run]
+    assert list(budgets(stage)) == [run]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_run_of_other_inputs_is_left_alone(stage: Stage, setting: str) -> None
     other = stage.start("release", file, "--set", setting).wait()
     assert other.code == 0, other.stderr
     assert run not in other.stderr
-    assert [name for name, part in parts(stage).items() if part.is_open] == [run]
+    assert [name for name, budget in budgets(stage).items() if budget.is_open] == [run]
 
 
 def test_an_abandoned_run_is_left_alone(stage: Stage) -> None:
@@ -102,7 +102,7 @@ def test_a_run_that_a_process_works_on_is_left_to_it(stage: Stage) -> None:
     assert other.code == 0, other.stderr
     assert f"Run {run} of the same inputs is unfinished; looking whether" in other.stderr
     assert f"Another process works on run {run}" in other.stderr
-    assert [name for name, part in parts(stage).items() if part.is_open] == [run]
+    assert [name for name, budget in budgets(stage).items() if budget.is_open] == [run]
 
 
 @pytest.mark.slow
@@ -113,5 +113,5 @@ def test_a_run_that_was_killed_is_gone_on_with_after_a_minute_of_silence(stage: 
     again = stage.start("release", file).wait(180)
     assert (again.code, run_of(again)) == (0, run), again.stderr
     assert time.monotonic() - began > 50
-    assert list(parts(stage)) == [run]
+    assert list(budgets(stage)) == [run]
     assert stage.findings(run) == ()

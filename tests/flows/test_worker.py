@@ -98,12 +98,12 @@ def test_a_run_whose_worker_is_killed_goes_on_where_it_was_when_it_is_retried(si
     with a_worker(site):
         flow_run = site.completed(number)
     assert flow_run.name == f"{DATASET} {run}"
-    part = StoredAccount(store, DATASET).book.parts[run]
+    budget = StoredAccount(store, DATASET).state.budgets[run]
     after = {key: store.get(key) for key in store.keys("runs") if "/answers/" in key}
-    assert list(StoredAccount(store, DATASET).book.parts) == [run]
-    assert part.charges == len(after) > charged >= len(before)
+    assert list(StoredAccount(store, DATASET).state.budgets) == [run]
+    assert budget.charges == len(after) > charged >= len(before)
     assert {key: after[key] for key in before} == before
-    assert part.spent == part.total
+    assert budget.spent == budget.total
     assert_published(file, run)
 
 

@@ -31,7 +31,7 @@ def load(folder: str) -> None:
 @click.argument("file")
 @told
 def ingest(file: str) -> None:
-    """Read a private table to codes, as a release does after it has set its budget aside."""
+    """Read a private table to codes, as a release does after it has reserved its budget."""
     config, table = read_inputs(file, ())
     read_all(config.source, table, config.privacy.person, open_store(Location(url="memory://codes")), "codes")
 

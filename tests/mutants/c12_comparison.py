@@ -9,7 +9,7 @@ QUESTIONS = "ppsyn/quality/questions.py"
 RUN = "ppsyn/quality/run.py"
 
 MOVE = "        move = together(self._max_rows * sensitivity(request.candidates), figures.size)\n"
-CHARGED = """        self._account.reserve(Spend("compare", request.rho, request.digest()))
+CHARGED = """        self._account.charge(Spend("compare", request.rho, request.digest()))
         with self._paced(figures.size):
             return Measured(*add_discrete_gaussian(figures, request.rho, move))
 """
@@ -75,7 +75,7 @@ FAULTS = (
         CURATOR,
         CHARGED,
         """        drawn = Measured(*add_discrete_gaussian(figures, request.rho, move))
-        self._account.reserve(Spend("compare", request.rho, request.digest()))
+        self._account.charge(Spend("compare", request.rho, request.digest()))
         return drawn
 """,
         "A process that dies in between has drawn for nothing.",
@@ -85,7 +85,7 @@ FAULTS = (
         "a comparison is not charged",
         "C12",
         CURATOR,
-        '        self._account.reserve(Spend("compare", request.rho, request.digest()))\n',
+        '        self._account.charge(Spend("compare", request.rho, request.digest()))\n',
         "",
         "It costs rho all the same.",
         "test_c12_it_is_charged_before_it_is_drawn",
@@ -114,7 +114,7 @@ FAULTS = (
         QUESTIONS,
         "    return first, rho - first\n",
         "    return first, rho\n",
-        "Together they cost more than was set aside.",
+        "Together they cost more than was reserved.",
         "test_c12_shares_of_the_budget_are_all_of_it",
     ),
     Fault(

@@ -13,10 +13,10 @@ FAULTS = (
         "the curator leaves out candidates by their exact scores",
         "C4",
         CURATOR,
-        '        scores = self._scores(request.candidates)\n        self._account.reserve(Spend("select"',
+        '        scores = self._scores(request.candidates)\n        self._account.charge(Spend("select"',
         "        scores = self._scores(request.candidates)\n"
         "        scores = [score for score in scores if score > min(scores)] or scores\n"
-        '        self._account.reserve(Spend("select"',
+        '        self._account.charge(Spend("select"',
         "Who is on the list follows from the table, without noise.",
         "test_c4_the_mechanism_runs_on_the_candidates_and_on_nothing_else",
     ),
@@ -27,10 +27,10 @@ FAULTS = (
         """        if not request.candidates:
             raise InvariantError("Expected at least one candidate; nothing was charged.")
         scores = self._scores(request.candidates)
-        self._account.reserve(Spend("select", request.rho, request.digest()))
+        self._account.charge(Spend("select", request.rho, request.digest()))
 """,
         """        scores = self._scores(request.candidates)
-        self._account.reserve(Spend("select", request.rho, request.digest()))
+        self._account.charge(Spend("select", request.rho, request.digest()))
         if not request.candidates:
             raise InvariantError("Expected at least one candidate; nothing was charged.")
 """,

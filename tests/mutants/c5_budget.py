@@ -7,11 +7,11 @@ LEDGER = "ppsyn/privacy/ledger.py"
 SHARES = "ppsyn/privacy/fractions.py"
 SYNTHESIZER = "ppsyn/mechanisms/loop.py"
 
-MEASURED = """        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
+MEASURED = """        self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         with self._paced(values.size):
             return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 """
-SELECTED = """        self._account.reserve(Spend("select", request.rho, request.digest()))
+SELECTED = """        self._account.charge(Spend("select", request.rho, request.digest()))
         with self._paced(len(scores)):
             return Selected(draw_noisy_max(scores, request.rho, self._max_rows * sensitivity(request.candidates)))
 """
@@ -24,7 +24,7 @@ FAULTS = (
         CURATOR,
         MEASURED,
         """        drawn = Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
-        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
+        self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         return drawn
 """,
         "A process that dies in between has drawn for nothing.",
@@ -37,7 +37,7 @@ FAULTS = (
         SELECTED,
         """        move = self._max_rows * sensitivity(request.candidates)
         drawn = Selected(draw_noisy_max(scores, request.rho, move))
-        self._account.reserve(Spend("select", request.rho, request.digest()))
+        self._account.charge(Spend("select", request.rho, request.digest()))
         return drawn
 """,
         "A process that dies in between has drawn for nothing.",
@@ -47,7 +47,7 @@ FAULTS = (
         "selections are not charged",
         "C5",
         CURATOR,
-        '        self._account.reserve(Spend("select", request.rho, request.digest()))\n',
+        '        self._account.charge(Spend("select", request.rho, request.digest()))\n',
         "",
         "They cost rho all the same.",
         "test_c5_the_spend_is_written_before_the_draw",
@@ -71,7 +71,7 @@ FAULTS = (
         from ppsyn.errors import BudgetExceededError
 
         with suppress(BudgetExceededError):
-            self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
+            self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
 """,
         "The budget is passed.",
@@ -83,7 +83,7 @@ FAULTS = (
         CURATOR,
         MEASURED,
         """        before = self._account.ledger
-        self._account.reserve(Spend("measure", request.rho, request.digest(), request.clique))
+        self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         try:
             return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
         except OSError:

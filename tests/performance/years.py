@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from ppsyn.flows.cli.account_view import statement
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import Book
+from ppsyn.privacy.account_state import AccountState
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Spend
 from ppsyn.releases.audit import audit
@@ -31,7 +31,7 @@ from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_vali
 from ppsyn.runs.account_check import check_known
 from ppsyn.runs.record import begin, check_possible, ref_of, snapshot
 from ppsyn.runs.run import Run
-from ppsyn.schemas.account import Charge, Close, Hold, Seal, Spent, to_bytes
+from ppsyn.schemas.account import Charge, Close, Reservation, Seal, Spent, to_bytes
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig, load_release
 from ppsyn.schemas.table import TableSchema
@@ -79,7 +79,7 @@ def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, flo
         "ppsyn release": lambda: _run(["release", file, *changed, "--quiet"], folder),
         "ppsyn budget": lambda: _run(["budget", dataset, "--store", place.url], folder),
         "ppsyn audit --account": lambda: _run(["audit", at, "--account", place.url], folder),
-        "hold, first charge, close": lambda: _seconds(lambda: _open(store, dataset)),
+        "reserve, first charge, close": lambda: _seconds(lambda: _open(store, dataset)),
         "budget": lambda: _seconds(lambda: statement(store, dataset).as_json()),
         "audit": lambda: _seconds(lambda: _audit(place, dataset, first)),
     }
@@ -116,40 +116,40 @@ def _open(store: Store, dataset: str) -> None:
     run = f"{_START:%Y%m%d-%H%M%S}-{uuid4().hex[:8]}"
     account = StoredAccount(store, dataset)
     check_known(account, store, store)
-    account.hold(run, _GRAIN, _DIGEST)
-    RunAccount(account, run).reserve(Spend("measure", _GRAIN, _DIGEST, ("age",)))
+    account.reserve(run, _GRAIN, _DIGEST)
+    RunAccount(account, run).charge(Spend("measure", _GRAIN, _DIGEST, ("age",)))
     account.close(run, None)
 
 
 def _fill(store: Store, dataset: str, example: str, size: int) -> None:
     """Add closed runs of 230 charges each, the last of fewer, with as many objects as a run leaves."""
-    book = StoredAccount(store, dataset).book
+    state = StoredAccount(store, dataset).state
     record = store.get(f"runs/{example}/config.json")
     left, number = size, 0
     while left > 0:
         run, charges = f"{_START + timedelta(days=number):%Y%m%d-%H%M%S}-{uuid4().hex[:8]}", min(left, A_RELEASE)
-        _add_run(store, book, run, charges)
+        _add_run(store, state, run, charges)
         store.put(f"runs/{run}/config.json", record)
         store.put(f"runs/{run}/answers/000000.npz", b"")
         store.put(f"releases/{dataset}/{run}/manifest.json", b"{}")
         left, number = left - charges, number + 1
 
 
-def _add_run(store: Store, book: Book, run: str, charges: int) -> None:
-    """A run's part of the account, as its process would have written it, but without waiting for the disk."""
-    folder, at = f"accounts/{book.opening.dataset}", _START
+def _add_run(store: Store, state: AccountState, run: str, charges: int) -> None:
+    """A run's budget in the account, as its process would have written it, but without waiting for the disk."""
+    folder, at = f"accounts/{state.opening.dataset}", _START
 
-    def post(entry: Hold | Close) -> None:
+    def post(entry: Reservation | Close) -> None:
         data = to_bytes(entry)
         store.put(f"{folder}/{entry.number:06d}.json", data)
-        book.post(data)
+        state.post(data)
 
-    def place(of: Book | Chain) -> dict[str, object]:
+    def place(of: AccountState | Chain) -> dict[str, object]:
         return {"number": of.count, "previous": of.head, "nonce": uuid4().hex, "run": run}
 
-    hold = {"rho": charges * _GRAIN, "inputs": _DIGEST, "at": at, "is_chained": True}
-    post(Hold.model_validate(place(book) | hold))
-    chain = Chain(book.parts[run].grant)
+    reserved = {"rho": charges * _GRAIN, "inputs": _DIGEST, "at": at, "is_chained": True}
+    post(Reservation.model_validate(place(state) | reserved))
+    chain = Chain(state.budgets[run].grant)
     about = {"mechanism": "measure", "clique": ("age", "education", "income"), "rho": _GRAIN, "request": _DIGEST}
     for step in range(charges + 1):
         entry = Charge.model_validate(place(chain) | about | {"step": step}) if step < charges else None
@@ -157,7 +157,7 @@ def _add_run(store: Store, book: Book, run: str, charges: int) -> None:
         store.put(f"{folder}/charges/{run}/{step:06d}.json", data)
         chain.post(data)
     spent = Spent(rho=chain.ledger.spent, charges=charges, seal=chain.head)
-    post(Close.model_validate(place(book) | {"manifest": _DIGEST, "at": at, "spent": spent}))
+    post(Close.model_validate(place(state) | {"manifest": _DIGEST, "at": at, "spent": spent}))
 
 
 def _tell_growth(root: Path, size: int) -> None:

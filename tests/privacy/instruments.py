@@ -80,15 +80,15 @@ class WatchedAccount:
 
     @property
     def ledger(self) -> Ledger:
-        """What has been reserved so far."""
+        """What has been charged so far."""
         return self.inner.ledger
 
-    def reserve(self, spend: Spend) -> None:
+    def charge(self, spend: Spend) -> None:
         """Say so, then charge or refuse."""
-        self.events.append("reserve")
+        self.events.append("charge")
         if self.refusal is not None:
             raise self.refusal
-        self.inner.reserve(spend)
+        self.inner.charge(spend)
 
 
 class Exact:

@@ -162,7 +162,7 @@ def test_c12_it_is_charged_before_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -
     watched = watch_draws(monkeypatch)
     account = WatchedAccount(watched.events)
     TableCurator(TableCounter(encoded(THREE, [(0,)])), account).answer(ask("mean", "worst"))
-    assert watched.events == ["reserve", "draw"]
+    assert watched.events == ["charge", "draw"]
     (spend,) = account.ledger.spends
     assert (spend.kind, spend.rho, spend.digest) == ("compare", RHO, ask("mean", "worst").digest())
 

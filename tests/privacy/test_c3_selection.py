@@ -208,8 +208,8 @@ class TimedAccount(MemoryAccount):
 
     charged_at = 0.0
 
-    def reserve(self, spend: Spend) -> None:
-        super().reserve(spend)
+    def charge(self, spend: Spend) -> None:
+        super().charge(spend)
         self.charged_at = time.monotonic()
 
 

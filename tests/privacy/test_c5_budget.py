@@ -38,7 +38,7 @@ def test_c5_no_sequence_of_spends_passes_the_total(total: Fraction, asked: list[
     for rho in asked:
         before = account.ledger
         try:
-            account.reserve(Spend("select", rho, ""))
+            account.charge(Spend("select", rho, ""))
         except BudgetExceededError:
             assert rho <= 0 or accepted + rho > total
             assert account.ledger is before
@@ -70,7 +70,7 @@ def test_c5_the_spend_is_written_before_the_draw(request_made: Request, monkeypa
     watched = watch_draws(monkeypatch)
     account = WatchedAccount(watched.events)
     TableCurator(COUNTER, account).answer(request_made)
-    assert watched.events == ["reserve", "draw"]
+    assert watched.events == ["charge", "draw"]
     assert [spend.rho for spend in account.ledger.spends] == [watched.draws[0].rho] == [request_made.rho]
 
 
@@ -82,7 +82,7 @@ def test_c5_what_the_budget_does_not_cover_is_never_drawn(
     account = WatchedAccount(watched.events, total=Fraction(1, 4))
     with pytest.raises(BudgetExceededError) as caught:
         TableCurator(COUNTER, account).answer(request_made)
-    assert watched.events == ["reserve"]
+    assert watched.events == ["charge"]
     assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 4))
 
 
@@ -94,7 +94,7 @@ def test_c5_an_account_that_cannot_write_means_no_draw(
     watched = watch_draws(monkeypatch)
     with pytest.raises(type(refusal)):
         TableCurator(COUNTER, WatchedAccount(watched.events, refusal=refusal)).answer(request_made)
-    assert watched.events == ["reserve"]
+    assert watched.events == ["charge"]
 
 
 @both_kinds
@@ -119,7 +119,7 @@ def test_c5_a_curator_that_draws_first_is_caught(request_made: Request, monkeypa
 
     watched = watch_draws(monkeypatch, Watched())
     Hasty(COUNTER, WatchedAccount(watched.events)).answer(request_made)
-    assert watched.events != ["reserve", "draw"]
+    assert watched.events != ["charge", "draw"]
 
 
 @both_kinds

@@ -37,7 +37,7 @@ from support.accounts import (
     place_of,
     reopened,
     replay,
-    spend_and_hold,
+    spend_and_reserve,
     spend_until_taken,
     start,
     wait_until,
@@ -48,12 +48,12 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import AccountError, CapExceededError, RunTakenError, StoreError
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import Book, Part
+from ppsyn.privacy.account_state import AccountState, RunBudget
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest, Request, SelectRequest
 from ppsyn.runs.account_check import check_known
-from ppsyn.schemas.account import CapChange, Charge, Close, Entry, Hold, Spent, from_bytes, to_bytes
+from ppsyn.schemas.account import CapChange, Charge, Close, Entry, Reservation, Spent, from_bytes, to_bytes
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
@@ -90,11 +90,11 @@ class HandlesMachine(AccountMachine):
         self.handles = [open_account(self.store, cap) for _ in range(3)]
         self.turn = 0
 
-    def seen(self) -> Book:
-        return StoredAccount(self.store, DATASET).book
+    def seen(self) -> AccountState:
+        return StoredAccount(self.store, DATASET).state
 
-    def parts(self) -> list[Part]:
-        return StoredAccount(self.store, DATASET).parts()
+    def budgets(self) -> list[RunBudget]:
+        return StoredAccount(self.store, DATASET).budgets()
 
     @rule(turn=st.integers(0, 2))
     def take_turns(self, turn: int) -> None:
@@ -102,7 +102,7 @@ class HandlesMachine(AccountMachine):
 
     @rule(turn=st.integers(0, 2))
     def look(self, turn: int) -> None:
-        self.check(self.handles[turn].book, self.handles[turn].parts())
+        self.check(self.handles[turn].state, self.handles[turn].budgets())
 
     def attempt(self, entry: Entry, refusal: type[Exception] | None) -> None:
         before = contents(self.store)
@@ -128,8 +128,8 @@ class HandlesMachine(AccountMachine):
 
 def write(account: StoredAccount, entry: Entry) -> None:
     match entry:
-        case Hold():
-            account.hold(entry.run, entry.rho, entry.inputs)
+        case Reservation():
+            account.reserve(entry.run, entry.rho, entry.inputs)
         case Charge():
             account.charge(entry.run, entry.step, cost(entry.rho))
         case Close():
@@ -148,7 +148,7 @@ def test_c9_no_sequence_of_writes_by_any_handle_passes_the_cap_or_changes_what_w
 def overtaken(kind: type[RacedStore], *rivals: Callable[[StoredAccount], None]) -> tuple[StoredAccount, Store]:
     """An account in which `r` holds a half, whose next writes are overtaken by other writers, one each."""
     store = open_store(new_memory())
-    open_account(store).hold("r", Fraction(1, 2), DIGEST)
+    open_account(store).reserve("r", Fraction(1, 2), DIGEST)
     raced = reopened(kind, store)
     raced.rivals = [partial(rival, StoredAccount(store, DATASET)) for rival in rivals]
     return StoredAccount(raced, DATASET), store
@@ -157,16 +157,16 @@ def overtaken(kind: type[RacedStore], *rivals: Callable[[StoredAccount], None]) 
 @given(count=st.integers(1, 5))
 @settings(deadline=None, max_examples=5)
 def test_c9_a_writer_that_others_overtake_takes_a_number_after_theirs(count: int) -> None:
-    rivals = [lambda account, run=f"s{number}": account.hold(run, GRAIN, DIGEST) for number in range(count)]
+    rivals = [lambda account, run=f"s{number}": account.reserve(run, GRAIN, DIGEST) for number in range(count)]
     account, store = overtaken(RacedStore, *rivals)
-    account.hold("t", GRAIN, DIGEST)
+    account.reserve("t", GRAIN, DIGEST)
     assert list(replay(store).shares) == ["r", *(f"s{number}" for number in range(count)), "t"]
 
 
-def test_c9_a_hold_that_was_overtaken_and_no_longer_fits_is_refused() -> None:
-    account, store = overtaken(RacedStore, lambda rival: rival.hold("s", Fraction(1, 3), DIGEST))
+def test_c9_a_reservation_that_was_overtaken_and_no_longer_fits_is_refused() -> None:
+    account, store = overtaken(RacedStore, lambda rival: rival.reserve("s", Fraction(1, 3), DIGEST))
     with pytest.raises(CapExceededError) as caught:
-        account.hold("t", Fraction(1, 3), DIGEST)
+        account.reserve("t", Fraction(1, 3), DIGEST)
     assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 6))
     assert list(replay(store).shares) == ["r", "s"]
 
@@ -186,8 +186,8 @@ def test_c9_a_charge_that_was_overtaken_by_the_close_of_its_run_is_refused() -> 
 
 
 def test_c9_a_store_that_overwrites_would_lose_an_entry_and_the_tests_would_tell() -> None:
-    account, store = overtaken(OverwritingStore, lambda rival: rival.hold("s", GRAIN, DIGEST))
-    account.hold("t", GRAIN, DIGEST)
+    account, store = overtaken(OverwritingStore, lambda rival: rival.reserve("s", GRAIN, DIGEST))
+    account.reserve("t", GRAIN, DIGEST)
     assert list(replay(store).shares) == ["r", "t"]
 
 
@@ -203,27 +203,27 @@ def test_c9_a_store_that_overwrites_would_lose_a_charge_and_the_tests_would_tell
 def test_c9_a_charge_that_comes_between_the_reading_and_the_seal_is_counted() -> None:
     account, store = overtaken(RacedStore, lambda rival: rival.charge("r", 0, cost(GRAIN)))
     account.close("r", None)
-    assert (replay(store).spent, account.book.committed) == (GRAIN, GRAIN)
+    assert (replay(store).spent, account.state.committed) == (GRAIN, GRAIN)
 
 
 @pytest.mark.parametrize("lie", ["raises", "down"])
 @pytest.mark.parametrize("written", [0, 1])
-def test_c9_a_close_that_breaks_off_anywhere_keeps_all_that_is_held_and_lets_nothing_be_charged_after_its_seal(
+def test_c9_a_close_that_breaks_off_anywhere_keeps_all_that_is_reserved_and_lets_nothing_be_charged_after_its_seal(
     lie: str, written: int
 ) -> None:
     store = open_store(new_memory())
-    open_account(store).hold("r", Fraction(1, 2), DIGEST)
+    open_account(store).reserve("r", Fraction(1, 2), DIGEST)
     slow = RunAccount(StoredAccount(store, DATASET), "r")
-    slow.reserve(cost(GRAIN))
+    slow.charge(cost(GRAIN))
     lying = reopened(LyingStore, store)
     lying.lies = ("",) * written + (lie,)
     with pytest.raises(StoreError):
         StoredAccount(lying, DATASET).close("r", None)
     is_sealed, is_closed = bool(written) or lie == "raises", bool(written) and lie == "raises"
-    assert StoredAccount(store, DATASET).book.committed == (GRAIN if is_closed else Fraction(1, 2))
+    assert StoredAccount(store, DATASET).state.committed == (GRAIN if is_closed else Fraction(1, 2))
     if is_sealed:
         with pytest.raises(AccountError, match="closed"):
-            slow.reserve(cost(GRAIN))
+            slow.charge(cost(GRAIN))
     if not is_closed:
         StoredAccount(store, DATASET).close("r", None)
     assert (replay(store).committed, replay(store).spent) == (GRAIN, GRAIN)
@@ -234,13 +234,13 @@ def test_c9_of_two_who_close_a_run_at_once_one_does_and_both_count_the_same() ->
     with pytest.raises(AccountError, match="closed"):
         account.close("r", DIGEST)
     assert replay(store).committed == 0
-    assert StoredAccount(store, DATASET).book.parts["r"].manifest is None
+    assert StoredAccount(store, DATASET).state.budgets["r"].manifest is None
 
 
 def test_c9_an_account_is_not_used_for_another_unit() -> None:
     store = open_store(new_memory())
     StoredAccount(store, DATASET).open(Fraction(1), None, "a row")
-    for use in (StoredAccount.check_terms, lambda account, cap, unit: account.open(cap, None, unit)):
+    for use in (StoredAccount.check_compatible, lambda account, cap, unit: account.open(cap, None, unit)):
         with pytest.raises(AccountError, match="their costs cannot be added"):
             use(StoredAccount(store, DATASET), Fraction(1), "the person in 'who'")
     assert len(StoredAccount(store, DATASET).entries()) == 1
@@ -249,7 +249,7 @@ def test_c9_an_account_is_not_used_for_another_unit() -> None:
 def test_c9_a_charge_that_was_rewritten_is_found_by_the_one_after_it() -> None:
     store = open_store(new_memory())
     account = open_account(store)
-    account.hold("r", Fraction(1, 2), DIGEST)
+    account.reserve("r", Fraction(1, 2), DIGEST)
     for step in range(3):
         account.charge("r", step, cost(GRAIN))
     key = f"accounts/{DATASET}/charges/r/000001.json"
@@ -260,16 +260,16 @@ def test_c9_a_charge_that_was_rewritten_is_found_by_the_one_after_it() -> None:
 
 
 @pytest.mark.parametrize("told", [Fraction(51, 100), Fraction(1)])
-def test_c9_a_close_that_tells_more_than_was_held_is_refused(told: Fraction) -> None:
+def test_c9_a_close_that_tells_more_than_was_reserved_is_refused(told: Fraction) -> None:
     account = open_account(open_store(new_memory()))
-    account.hold("r", Fraction(1, 2), DIGEST)
+    account.reserve("r", Fraction(1, 2), DIGEST)
     spent = Spent(rho=told, charges=1, seal=DIGEST)
     at = datetime(2031, 2, 3, tzinfo=UTC)
     close = Close(
-        number=2, previous=account.book.head, nonce="0" * 32, run="r", manifest=None, at=at, spent=spent
+        number=2, previous=account.state.head, nonce="0" * 32, run="r", manifest=None, at=at, spent=spent
     )  # fmt: skip
-    with pytest.raises(AccountError, match="no more than it held"):
-        account.book.check(close)
+    with pytest.raises(AccountError, match="no more than it reserved"):
+        account.state.check(close)
 
 
 def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_anything_is_spent(
@@ -277,10 +277,10 @@ def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_any
 ) -> None:
     store = open_store(Location(url=str(tmp_path)))
     account = open_account(store)
-    account.hold("r", Fraction(1, 2), DIGEST)
+    account.reserve("r", Fraction(1, 2), DIGEST)
     account.charge("r", 0, cost(GRAIN))
     check_known(StoredAccount(store, DATASET), store, store)
-    (tmp_path / key_of(1)).unlink()  # set back to where the run held nothing
+    (tmp_path / key_of(1)).unlink()  # set back to where the run reserved nothing
     with pytest.raises(AccountError, match="does not know 1 of the runs beside it"):
         check_known(StoredAccount(store, DATASET), store, store)
 
@@ -292,14 +292,14 @@ def test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_any
 @settings(deadline=None, max_examples=40)
 def test_c9_of_all_who_go_on_with_a_run_one_charges_each_step_and_who_was_late_is_stopped(turns: list[int]) -> None:
     store = open_store(new_memory())
-    open_account(store).hold("r", Fraction(1), DIGEST)
+    open_account(store).reserve("r", Fraction(1), DIGEST)
     accounts = [RunAccount(StoredAccount(store, DATASET), "r") for _ in range(4)]
     for turn in turns:
         if turn == turns[0]:
-            accounts[turn].reserve(cost(GRAIN))
+            accounts[turn].charge(cost(GRAIN))
         else:
             with pytest.raises(RunTakenError):
-                accounts[turn].reserve(cost(GRAIN))
+                accounts[turn].charge(cost(GRAIN))
     assert replay(store).shares["r"].spends == [GRAIN] * turns.count(turns[0])
 
 
@@ -308,7 +308,7 @@ def test_c9_of_all_who_go_on_with_a_run_one_charges_each_step_and_who_was_late_i
 
 def guarded(store: Store, told: Callable[[str], None] | None = None) -> TableCurator:
     """A curator whose run holds enough, on a store that tells of what is created from here on."""
-    open_account(store).hold("r", Fraction(1), DIGEST)
+    open_account(store).reserve("r", Fraction(1), DIGEST)
     if told is not None:
         store = reopened(ToldStore, store)
         store.told = told
@@ -375,7 +375,7 @@ def test_c9_who_finds_the_run_taken_does_not_draw(
 ) -> None:
     watched = watch_draws(monkeypatch)
     curator = guarded(store)
-    RunAccount(StoredAccount(store, DATASET), "r").reserve(cost(GRAIN))
+    RunAccount(StoredAccount(store, DATASET), "r").charge(cost(GRAIN))
     with pytest.raises(RunTakenError):
         curator.answer(request_made)
     assert watched.events == []
@@ -390,16 +390,16 @@ STEPS = 25
 def prepared(location: Location, cap: Fraction, each: Fraction) -> None:
     account = open_account(open_store(location), cap)
     for run in RUNS:
-        account.hold(run, each, DIGEST)
+        account.reserve(run, each, DIGEST)
 
 
-def test_c9_many_processes_lose_and_share_no_entry_and_together_hold_exactly_what_fits(
+def test_c9_many_processes_lose_and_share_no_entry_and_together_reserve_exactly_what_fits(
     shared: Location, tmp_path: Path
 ) -> None:
     each, asked = Fraction(1, 10), Fraction(1, 15)  # two tenths are left: three of the forty holds that are tried fit
     prepared(shared, Fraction(1), each)
     writer, spends = Writer.of(shared), [each / STEPS] * STEPS
-    jobs = [start(spend_and_hold, writer, run, spends, [asked] * 5, tmp_path / run) for run in RUNS]
+    jobs = [start(spend_and_reserve, writer, run, spends, [asked] * 5, tmp_path / run) for run in RUNS]
     assert join(jobs) == [0] * len(RUNS)
     rules = replay(open_store(shared))
     assert sum(int((tmp_path / run).read_text(encoding="utf-8")) for run in RUNS) == 3
@@ -464,7 +464,7 @@ def check_two_machines(one: Location, two: Location, folder: Path) -> None:
     rho, asked = Fraction(1, 200), Fraction(1, 7)
     writers = {run: Writer.of((one, two)[number % 2]) for number, run in enumerate(RUNS[:4])}
     jobs = [
-        start(spend_and_hold, writer, run, [rho] * 12, [asked] * 3, folder / run) for run, writer in writers.items()
+        start(spend_and_reserve, writer, run, [rho] * 12, [asked] * 3, folder / run) for run, writer in writers.items()
     ]
     assert join(jobs) == [0] * 4
     assert sum(int((folder / run).read_text(encoding="utf-8")) for run in writers) == 1

@@ -137,7 +137,7 @@ def actions(turns: Turns, config: ReleaseConfig, other: Other) -> list[Callable[
                 run.account._seal(OPEN)
             case _:
                 pass
-        run.account.set_cap(run.account.book.cap + other.seed)
+        run.account.set_cap(run.account.state.cap + other.seed)
 
     steps = [lambda: runs.append(begin(config, run=OPEN)), *[lambda: one_step(runs[0])] * 3, end]
 
@@ -265,22 +265,22 @@ def test_c9_other_answers_of_the_run_itself_do_change_its_release(tables: Path, 
 def test_c9_a_release_that_told_what_the_account_has_left_would_be_found(
     tables: Path, alone: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = publishing.part_of
+    told = publishing.account_part
 
     def telling(account: StoredAccount, run: str) -> AccountPart:
-        return told(account, run).model_copy(update={"cap": account.book.left + account.book.parts[run].total})
+        return told(account, run).model_copy(update={"cap": account.state.left + account.state.budgets[run].total})
 
-    monkeypatch.setattr(publishing, "part_of", telling)
+    monkeypatch.setattr(publishing, "account_part", telling)
     assert folder_beside(tables, OTHERS[1]) != alone
 
 
 def test_c9_a_chain_that_named_an_entry_of_the_account_would_be_found(
     tables: Path, alone: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    granted = accounts.Hold.grant
+    granted = accounts.Reservation.grant
 
-    def naming(hold: accounts.Hold, dataset: str) -> object:
+    def naming(hold: accounts.Reservation, dataset: str) -> object:
         return granted(hold, dataset).model_copy(update={"at": hold.at + timedelta(seconds=hold.number)})
 
-    monkeypatch.setattr(accounts.Hold, "grant", naming)
+    monkeypatch.setattr(accounts.Reservation, "grant", naming)
     assert folder_beside(tables, OTHERS[0])["ledger.json"] != alone["ledger.json"]

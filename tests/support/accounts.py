@@ -25,10 +25,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError, StoreError
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import Book, Part
+from ppsyn.privacy.account_state import AccountState, RunBudget
 from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Spend
-from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Grant, Hold, Opening, Seal, Spent, from_bytes
+from ppsyn.schemas.account import (
+    FIRST,
+    CapChange,
+    Charge,
+    Close,
+    Entry,
+    Grant,
+    Opening,
+    Reservation,
+    Seal,
+    Spent,
+    from_bytes,
+)
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
@@ -55,12 +67,12 @@ class Pen:
     previous: str
 
     @classmethod
-    def at(cls, book: Book | Chain) -> "Pen":
-        """For the next place of a book."""
-        return cls(book.count, book.head)
+    def at(cls, state: AccountState | Chain) -> "Pen":
+        """For the next place of a state."""
+        return cls(state.count, state.head)
 
-    def hold(self, run: str, rho: Fraction, *, is_chained: bool = False) -> Hold:
-        return Hold(**self._place, run=run, rho=rho, inputs=DIGEST, at=AT, is_chained=is_chained)
+    def reserve(self, run: str, rho: Fraction, *, is_chained: bool = False) -> Reservation:
+        return Reservation(**self._place, run=run, rho=rho, inputs=DIGEST, at=AT, is_chained=is_chained)
 
     def charge(self, run: str, step: int, rho: Fraction) -> Charge:
         about = {"mechanism": "measure", "clique": ("a", "b"), "request": DIGEST}
@@ -88,16 +100,16 @@ def cost(rho: Fraction) -> Spend:
 
 @dataclass
 class Share:
-    """What a run holds and has spent."""
+    """What a run reserved and has spent."""
 
-    held: Fraction
+    reserved: Fraction
     spends: list[Fraction] = field(default_factory=list)
     is_open: bool = True
     is_chained: bool = True
 
     @property
     def counted(self) -> Fraction:
-        return self.held if self.is_open else sum(self.spends, Fraction(0))
+        return self.reserved if self.is_open else sum(self.spends, Fraction(0))
 
 
 @dataclass
@@ -129,7 +141,7 @@ class Rules:
         match entry:
             case CapChange():
                 return None if entry.cap >= self.committed and entry.cap > 0 else AccountError
-            case Hold() if entry.run not in self.shares:
+            case Reservation() if entry.run not in self.shares:
                 return None if 0 < entry.rho <= self.left else CapExceededError
             case Charge() if self._is_open(entry.run) and self.shares[entry.run].is_chained == self.are_apart:
                 return self._refused_charge(entry, self.shares[entry.run])
@@ -146,12 +158,12 @@ class Rules:
         share = self.shares[entry.run]
         if entry.spent is None:
             return not share.is_chained
-        return share.is_chained and 0 <= entry.spent.rho <= share.held
+        return share.is_chained and 0 <= entry.spent.rho <= share.reserved
 
     def _refused_charge(self, entry: Charge, share: Share) -> type[Exception] | None:
         if entry.step != len(share.spends):
             return RunTakenError if self.are_apart and entry.step < len(share.spends) else AccountError
-        left = share.held - sum(share.spends, Fraction(0))
+        left = share.reserved - sum(share.spends, Fraction(0))
         return None if 0 < entry.rho <= left else BudgetExceededError
 
     def take(self, entry: Entry) -> None:
@@ -159,7 +171,7 @@ class Rules:
         match entry:
             case CapChange():
                 self.cap = entry.cap
-            case Hold():
+            case Reservation():
                 self.shares[entry.run] = Share(entry.rho, is_chained=entry.is_chained)
             case Charge():
                 self.shares[entry.run].spends.append(entry.rho)
@@ -194,7 +206,7 @@ def replay(store: Store, dataset: str = DATASET) -> Rules:
             _check_sealed(entry, chains.get(entry.run, []))
         assert rules.refusal(entry) is None, entry
         rules.take(entry)
-        if isinstance(entry, Hold):
+        if isinstance(entry, Reservation):
             nonces += _take_charges(rules, entry, chains.get(entry.run, []), dataset)
         assert rules.committed <= rules.cap
     assert [entry.number for entry in (first, *rest)] == list(range(len(entries)))
@@ -204,18 +216,24 @@ def replay(store: Store, dataset: str = DATASET) -> Rules:
     return rules
 
 
-def _take_charges(rules: Rules, hold: Hold, chain: Sequence[bytes], dataset: str) -> list[str]:
+def _take_charges(rules: Rules, reservation: Reservation, chain: Sequence[bytes], dataset: str) -> list[str]:
     """Take what a run was charged, up to its seal; the nonces."""
-    assert hold.is_chained
-    granted = {"kind": "grant", "dataset": dataset, "run": hold.run, "rho": str(hold.rho), "inputs": hold.inputs}
-    granted |= {"quality_of": hold.quality_of, "at": hold.at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    assert reservation.is_chained
+    granted = {
+        "kind": "grant",
+        "dataset": dataset,
+        "run": reservation.run,
+        "rho": str(reservation.rho),
+        "inputs": reservation.inputs,
+    }
+    granted |= {"quality_of": reservation.quality_of, "at": reservation.at.strftime("%Y-%m-%dT%H:%M:%SZ")}
     body = json.dumps(granted, separators=(",", ":"))
     digest = hashlib.sha256(body.encode()).hexdigest()
     previous = hashlib.sha256(f'{body[:-1]},"digest":"{digest}"}}\n'.encode()).hexdigest()
     entries = [from_bytes(data) for data in chain]
     for number, (entry, data) in enumerate(zip(entries, chain, strict=True)):
         assert isinstance(entry, Charge | Seal)
-        assert (entry.number, entry.previous, entry.run) == (number, previous, hold.run)
+        assert (entry.number, entry.previous, entry.run) == (number, previous, reservation.run)
         previous = hashlib.sha256(data).hexdigest()
         if isinstance(entry, Seal):
             assert number == len(entries) - 1
@@ -353,13 +371,13 @@ class AccountMachine(RuleBasedStateMachine):
     def open(self, cap: Fraction) -> None:
         raise NotImplementedError
 
-    def seen(self) -> Book:
+    def seen(self) -> AccountState:
         """The account as the code sees it."""
         raise NotImplementedError
 
-    def parts(self) -> list[Part]:
+    def budgets(self) -> list[RunBudget]:
         """The runs as the code sees them."""
-        return list(self.seen().parts.values())
+        return list(self.seen().budgets.values())
 
     def attempt(self, entry: Entry, refusal: type[Exception] | None) -> None:
         """Have the entry written; see that it is refused as it should be, or taken."""
@@ -372,20 +390,20 @@ class AccountMachine(RuleBasedStateMachine):
             self.rules.take(entry)
 
     @rule(run=runs, factor=factors, grain=grains, is_chained=st.booleans())
-    def hold(self, run: str, factor: Fraction, grain: Fraction, is_chained: bool) -> None:
+    def reserve(self, run: str, factor: Fraction, grain: Fraction, is_chained: bool) -> None:
         rho = self.rules.left * factor + grain
-        self.make(Pen.at(self.seen()).hold(run, rho, is_chained=is_chained or self.are_apart))
+        self.make(Pen.at(self.seen()).reserve(run, rho, is_chained=is_chained or self.are_apart))
 
     @rule(run=runs, ahead=st.sampled_from([0, 0, 0, 0, -1, 1]), factor=factors, grain=grains)
     def charge(self, run: str, ahead: int, factor: Fraction, grain: Fraction) -> None:
         share = self.rules.shares.get(run, Share(Fraction(1)))
-        left = share.held - sum(share.spends, Fraction(0))
+        left = share.reserved - sum(share.spends, Fraction(0))
         step = max(0, len(share.spends) + ahead)
         self.make(Pen.at(self.seen()).charge(run, step, left * factor + grain))
 
     @rule(run=runs, factor=st.none() | factors, grain=grains)
     def close(self, run: str, factor: Fraction | None, grain: Fraction) -> None:
-        held = self.rules.shares.get(run, Share(Fraction(1))).held
+        held = self.rules.shares.get(run, Share(Fraction(1))).reserved
         self.make(Pen.at(self.seen()).close(run, spent=None if factor is None else held * factor + grain))
 
     @rule(factor=factors, extra=st.sampled_from([Fraction(0), GRAIN, Fraction(1), Fraction(1, 3)]))
@@ -395,21 +413,21 @@ class AccountMachine(RuleBasedStateMachine):
     @invariant()
     def agrees_with_the_rules(self) -> None:
         if hasattr(self, "rules"):
-            self.check(self.seen(), self.parts())
+            self.check(self.seen(), self.budgets())
 
-    def check(self, book: Book, parts: Sequence[Part]) -> None:
+    def check(self, state: AccountState, budgets: Sequence[RunBudget]) -> None:
         """See that the code tells what the second reading tells."""
         rules = self.rules
-        assert (book.cap, book.committed, book.left) == (rules.cap, rules.committed, rules.left)
-        assert sum((part.spent for part in parts), Fraction(0)) == rules.spent
-        assert 0 <= book.spent <= rules.spent <= book.committed <= book.cap
-        assert {part.run: (part.total, part.is_open) for part in parts} == {
-            run: (share.held, share.is_open) for run, share in rules.shares.items()
+        assert (state.cap, state.committed, state.left) == (rules.cap, rules.committed, rules.left)
+        assert sum((budget.spent for budget in budgets), Fraction(0)) == rules.spent
+        assert 0 <= state.spent <= rules.spent <= state.committed <= state.cap
+        assert {budget.run: (budget.total, budget.is_open) for budget in budgets} == {
+            run: (share.reserved, share.is_open) for run, share in rules.shares.items()
         }
-        for part in parts:
-            spends = rules.shares[part.run].spends
-            assert (part.spent, part.charges) == (sum(spends, Fraction(0)), len(spends))
-            assert part.spent <= part.total
+        for budget in budgets:
+            spends = rules.shares[budget.run].spends
+            assert (budget.spent, budget.charges) == (sum(spends, Fraction(0)), len(spends))
+            assert budget.spent <= budget.total
 
 
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -470,18 +488,20 @@ def spend_steps(writer: Writer, run: str, rho: Fraction, count: int, done: Path)
     with done.open("ab", buffering=0) as file:
         for _ in range(count):
             step = len(account.ledger.spends)
-            account.reserve(cost(rho))
+            account.charge(cost(rho))
             file.write(f"{step}\n".encode())
 
 
-def spend_and_hold(writer: Writer, run: str, spends: Sequence[Fraction], holds: Sequence[Fraction], done: Path) -> None:
-    """Charge steps one by one, and between them try to hold more, for other runs; note how often there was room."""
+def spend_and_reserve(
+    writer: Writer, run: str, spends: Sequence[Fraction], holds: Sequence[Fraction], done: Path
+) -> None:
+    """Charge steps one by one, and between them try to reserve more, for other runs; note how often there was room."""
     account = writer.account()
     charged, every, held = RunAccount(account, run), len(spends) // len(holds), 0
     for step, rho in enumerate(spends):
-        charged.reserve(cost(rho))
+        charged.charge(cost(rho))
         if step % every == every - 1:
-            held += has_room(partial(account.hold, f"{run}-{step}", holds[step // every], DIGEST))
+            held += has_room(partial(account.reserve, f"{run}-{step}", holds[step // every], DIGEST))
     done.write_text(str(held), encoding="utf-8")
 
 

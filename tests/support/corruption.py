@@ -176,7 +176,7 @@ def check(kept: Kept, folder: Path, seed: int) -> str:
     other = open_store(Location(url=str(folder / "given up")))
     if name != "published":
         found = give_up(other, [], RUN)
-        assert (found.held, found.stuck) == (True, ()), told
+        assert (found.reserved, found.stuck) == (True, ()), told
         assert not other.holds(records.private_folder(RUN)), told
-        assert StoredAccount(other, "people").book.committed == found.spent, told
+        assert StoredAccount(other, "people").state.committed == found.spent, told
     return "published" if refusal is None else "refused"

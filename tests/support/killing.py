@@ -34,7 +34,7 @@ from support.small_release import DATASET, SCHEMA, table_text, write_release
 
 from ppsyn import synthesize
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.privacy.requests import Lost
 from ppsyn.releases.audit import audit
@@ -92,7 +92,7 @@ class Point:
 POINTS: Mapping[str, Point] = {
     "record": Point("ppsyn.runs.record:_write_record"),
     "tried": Point("ppsyn.storage.store:Store.delete"),
-    "hold": Point("ppsyn.privacy.account:StoredAccount.hold"),
+    "reserve": Point("ppsyn.privacy.account:StoredAccount.reserve"),
     "fragment": Point("ppsyn.data.ingest:write_codes"),
     "fragment-torn": Point("ppsyn.data.ingest:write_codes", act=tear),
     "charge": Point("ppsyn.privacy.account:StoredAccount.charge"),
@@ -393,7 +393,7 @@ UNWRITTEN = Scene("before the record", "record", 1)
 SCENES = (
     Scene("while the private place is tried", "tried", 1),
     Scene("while the place of releases is tried", "tried", 2, is_slow=True),
-    Scene("between record and hold", "hold", 1),
+    Scene("between record and reservation", "reserve", 1),
     Scene("ingest: before the second fragment", "fragment", 2, is_slow=True),
     Scene("ingest: in the file of the second fragment", "fragment-torn", 2, is_slow=True),
     Scene("before the first charge", "charge", 1, is_slow=True),
@@ -437,14 +437,14 @@ class Look:
     """What a store holds of a run.
 
     Attributes:
-        part: Its part of the account, if it has one; that the account could be read is that it is valid.
+        budget: Its budget in the account, if it has one; that the account could be read is that it is valid.
         kept: The steps that have an answer.
         lost: Those of them whose answer is that it was lost.
         torn: What is wrong with what is visible of the release.
         leftovers: What there is of the copy of the private table and of the staging folder.
     """
 
-    part: Part | None
+    budget: RunBudget | None
     ledger: Ledger | None
     kept: frozenset[int]
     lost: frozenset[int]
@@ -466,12 +466,12 @@ def look(root: Location, run: str) -> Look:
     """Look at a run from outside."""
     store = open_store(root)
     account = StoredAccount(store, DATASET)
-    part = account.part(run) if account.find() else None
-    ledger = account.chain(run).ledger if part else None
+    budget = account.budget(run) if account.find() else None
+    ledger = account.chain(run).ledger if budget else None
     kept = frozenset(Answers(store, run).steps())
     answers = {step: Answers(store, run).find(step) for step in kept}
     lost = frozenset(step for step, found in answers.items() if found and isinstance(found.answer, Lost))
-    return Look(part, ledger, kept, lost, tuple(_torn(store, run)), tuple(_leftovers(store, run)))
+    return Look(budget, ledger, kept, lost, tuple(_torn(store, run)), tuple(_leftovers(store, run)))
 
 
 def _torn(store: Store, run: str) -> Iterator[str]:
@@ -609,10 +609,10 @@ _LINE = "{:<46} {:<6} {:>12} {:>5} {:>14} {:>10}  {}"
 
 
 def _row(scene: Scene, story: Story) -> str:
-    part = story.after.part
-    if part is None and story.resumed.code == 4:
-        return _LINE.format(scene.told, "folder", 0, 0, 0, "none held", "nothing to resume, exit 4")
-    is_whole = part is not None and part.spent == part.total
+    budget = story.after.budget
+    if budget is None and story.resumed.code == 4:
+        return _LINE.format(scene.told, "folder", 0, 0, 0, "none reserved", "nothing to resume, exit 4")
+    is_whole = budget is not None and budget.spent == budget.total
     is_equal = story.resumed.code == 0 and not story.findings
     return _LINE.format(
         scene.told, "s3" if scene.is_s3 else "folder", len(story.at_death.steps), len(story.after.lost),

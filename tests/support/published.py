@@ -113,7 +113,7 @@ def config_of(source: Path, root: Location, changes: Mapping[str, object] | None
 
 
 def begin(config: ReleaseConfig, schema: TableSchema = SCHEMA, run: str = RUN) -> Run:
-    """A run that has set its budget aside and copied its table."""
+    """A run that has reserved its budget and copied its table."""
     ref = records.ref_of(config, run)
     records.begin(ref, config, schema)
     records.snapshot(ref)
@@ -127,7 +127,7 @@ def lose(run: Run) -> Run:
     is_measured = isinstance(request, MeasureRequest)
     clique = request.clique if isinstance(request, MeasureRequest) else ()
     spend = Spend("measure" if is_measured else "select", request.rho, request.digest(), clique)
-    RunAccount(run.account, run.ref.run).reserve(spend)
+    RunAccount(run.account, run.ref.run).charge(spend)
     return Run(run.ref)
 
 

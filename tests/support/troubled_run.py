@@ -53,13 +53,13 @@ def outcome(config: ReleaseConfig) -> dict[str, object]:
     """What the stores say of the run."""
     root = open_store(config.stores.root)
     account = StoredAccount(root, DATASET)
-    part, folder = account.part(RUN) if account.find() else None, release_folder(DATASET, RUN)
+    budget, folder = account.budget(RUN) if account.find() else None, release_folder(DATASET, RUN)
     is_whole = root.has(f"{folder}/manifest.json")
     found = audit(open_store(config.stores.root.child(folder)), account) if is_whole else ()
     return {
-        "charged": 0.0 if part is None else float(part.spent),
-        "granted": 0.0 if part is None else float(part.total),
-        "charges": 0 if part is None else part.charges,
+        "charged": 0.0 if budget is None else float(budget.spent),
+        "granted": 0.0 if budget is None else float(budget.total),
+        "charges": 0 if budget is None else budget.charges,
         "answers": len(root.keys(f"runs/{RUN}/answers")),
         "published": is_whole,
         "problems": [f"{one.subject}: {one.problem}" for one in found if one.problem is not None],

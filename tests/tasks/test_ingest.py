@@ -65,14 +65,14 @@ def test_the_source_of_a_run_that_has_begun_is_not_looked_at(
     check_inputs.fn(ref, config, SCHEMA)
 
 
-def test_opening_the_account_sets_the_whole_budget_aside(config: ReleaseConfig, ref: RunRef) -> None:
+def test_opening_the_account_reserves_the_whole_budget(config: ReleaseConfig, ref: RunRef) -> None:
     open_account.fn(ref, config, SCHEMA)
-    part = StoredAccount(open_store(ref.root), DATASET).book.parts[RUN]
-    assert part.total == rho_of(config.privacy)
-    assert part.spent == 0
+    budget = StoredAccount(open_store(ref.root), DATASET).state.budgets[RUN]
+    assert budget.total == rho_of(config.privacy)
+    assert budget.spent == 0
 
 
-def test_opening_the_account_again_sets_nothing_more_aside(config: ReleaseConfig, ref: RunRef) -> None:
+def test_opening_the_account_again_reserves_nothing_more(config: ReleaseConfig, ref: RunRef) -> None:
     open_account.fn(ref, config, SCHEMA)
     before = keys(ref.root)
     open_account.fn(ref, config, SCHEMA)

@@ -42,25 +42,25 @@ def amount(document: object) -> Fraction:
 def test_the_statement_tells_all_releases_and_how_they_stand(release: Published) -> None:
     found = statement(release.root, "people").as_json()
     assert isinstance(found["releases"], list)
-    assert {part["run"]: part["state"] for part in found["releases"]} == {
+    assert {budget["run"]: budget["state"] for budget in found["releases"]} == {
         ABANDONED: "abandoned",
         RUN: "published",
         OPEN: "open",
     }
 
 
-def test_cap_spent_held_and_left_add_up_exactly(release: Published) -> None:
+def test_cap_spent_reserved_and_left_add_up_exactly(release: Published) -> None:
     found, account = statement(release.root, "people").as_json(), release.account
-    cap, spent, held, left = (amount(found[name]) for name in ("cap", "spent", "held", "left"))
+    cap, spent, reserved, left = (amount(found[name]) for name in ("cap", "spent", "reserved", "left"))
     ledgers = [account.chain(run).ledger for run in (ABANDONED, RUN, OPEN)]
-    assert (cap, left) == (account.book.cap, account.book.left)
+    assert (cap, left) == (account.state.cap, account.state.left)
     assert spent == sum((ledger.spent for ledger in ledgers), Fraction(0))
-    assert cap == spent + held + left
-    assert held == ledgers[-1].left
+    assert cap == spent + reserved + left
+    assert reserved == ledgers[-1].left
     assert isinstance(found["releases"], list)
-    assert [amount(part["held"]) for part in found["releases"]] == [0, 0, held]
-    assert [part["spends"] for part in found["releases"]] == [len(ledger.spends) for ledger in ledgers]
-    assert sum((amount(part["spent"]) for part in found["releases"]), Fraction(0)) == spent
+    assert [amount(budget["reserved"]) for budget in found["releases"]] == [0, 0, reserved]
+    assert [budget["spends"] for budget in found["releases"]] == [len(ledger.spends) for ledger in ledgers]
+    assert sum((amount(budget["spent"]) for budget in found["releases"]), Fraction(0)) == spent
 
 
 def test_epsilon_is_told_at_the_delta_of_the_account(release: Published) -> None:
@@ -75,15 +75,15 @@ def test_epsilon_is_told_at_the_delta_of_the_account(release: Published) -> None
 def test_the_printed_statement_says_what_the_json_says(release: Published, monkeypatch: pytest.MonkeyPatch) -> None:
     found = statement(release.root, "people")
     text, document = printed(found, monkeypatch), found.as_json()
-    for name in ("cap", "spent", "held", "left"):
+    for name in ("cap", "spent", "reserved", "left"):
         told = document[name]
         assert isinstance(told, dict)
         assert re.search(rf"^{name} +{told['rho_value']:.6g} +{told['epsilon']:.4g}$", text, re.MULTILINE), text
     assert isinstance(document["releases"], list)
-    for part in document["releases"]:
-        spent = part["spent"]
-        numbers = rf"{part['spends']} +{spent['rho_value']:.6g} +{spent['epsilon']:.4g}"
-        assert re.search(rf"^{part['run']} +{part['state']} +{numbers}$", text, re.MULTILINE), text
+    for budget in document["releases"]:
+        spent = budget["spent"]
+        numbers = rf"{budget['spends']} +{spent['rho_value']:.6g} +{spent['epsilon']:.4g}"
+        assert re.search(rf"^{budget['run']} +{budget['state']} +{numbers}$", text, re.MULTILINE), text
 
 
 @pytest.mark.parametrize("columns", [80, 60])
@@ -100,7 +100,7 @@ def test_numbers_of_every_size_fit_into_eighty_columns(tmp_path: Path, monkeypat
     account.open(Fraction(10**9), 1e-300, "a row")
     for number, rho in enumerate([Fraction(1, 3 * 10**200), Fraction(123456789, 7), Fraction(1, 7)]):
         run = f"20310203-0405{number:02d}-0a1b2c3d"
-        account.hold(run, rho, "0" * 64)
+        account.reserve(run, rho, "0" * 64)
         account.charge(run, 0, Spend("measure", rho, "0" * 64, ("a",)))
     text = printed(statement(open_store(Location(url=str(tmp_path))), "people"), monkeypatch)
     assert all(f"20310203-0405{number:02d}-0a1b2c3d" in text for number in range(3))
@@ -140,14 +140,14 @@ def test_an_odd_name_of_a_dataset_is_told_in_words(release: Published, dataset: 
 
 def test_a_cap_is_set_at_the_delta_of_the_account(store: Store) -> None:
     set_cap(store, "people", 12.0)
-    assert statement(store, "people").book.cap == rho_from(12.0, 1e-6)
+    assert statement(store, "people").state.cap == rho_from(12.0, 1e-6)
 
 
 def test_a_cap_below_what_is_committed_is_refused(store: Store) -> None:
-    before = statement(store, "people").book.cap
+    before = statement(store, "people").state.cap
     with pytest.raises(AccountError, match="at least"):
         set_cap(store, "people", 1.0)
-    assert statement(store, "people").book.cap == before
+    assert statement(store, "people").state.cap == before
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf"), 1e-9])

@@ -38,14 +38,14 @@ def ppsyn(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_giving_a_run_up_frees_what_it_holds_and_removes_its_table(store: Store) -> None:
-    before = statement(store, "people").book
+def test_giving_a_run_up_frees_what_it_reserved_and_removes_its_table(store: Store) -> None:
+    before = statement(store, "people").state
     ledger, left = StoredAccount(store, "people").chain(OPEN).ledger, before.left
     found = give_up(store, None, OPEN)
-    after = statement(store, "people").book
+    after = statement(store, "people").state
     assert (found.freed, found.spent, found.stuck) == (ledger.left, ledger.spent, ())
     assert after.left == left + ledger.left
-    assert state_of(after.parts[OPEN]) == "abandoned"
+    assert state_of(after.budgets[OPEN]) == "abandoned"
     assert store.keys(private_folder(OPEN)) == []
 
 
@@ -55,7 +55,7 @@ def test_a_run_is_given_up_from_its_account_alone(store: Store, gone: str) -> No
         if key.startswith(f"runs/{OPEN}/{gone}") and not key.startswith(private_folder(OPEN)):
             Path(store.url(key)).unlink()
     assert ppsyn("abandon", OPEN, "--yes", "--store", store.location.url).exit_code == 0
-    assert state_of(statement(store, "people").book.parts[OPEN]) == "abandoned"
+    assert state_of(statement(store, "people").state.budgets[OPEN]) == "abandoned"
     assert store.keys(private_folder(OPEN)) == []
 
 
@@ -98,7 +98,7 @@ def test_a_run_whose_table_may_be_anywhere_is_given_up_and_that_is_told(release:
     assert ended.exit_code == Exit.STORE
     assert "is abandoned" in ended.stdout
     assert "Give the release file" in ended.stderr
-    assert not statement(store, "people").book.parts[OPEN].is_open
+    assert not statement(store, "people").state.budgets[OPEN].is_open
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_abandon_clears_three_buckets_with_three_keys(
     assert (ended.exit_code, ended.stderr) == (0, ""), ended.output
     assert open_store(three["private"]).keys() == []
     assert (told == "places") == open_store(three["releases"]).holds(staging_folder(run))  # which it was not told of
-    assert not StoredAccount(open_store(three["root"]), "people").book.parts[run].is_open
+    assert not StoredAccount(open_store(three["root"]), "people").state.budgets[run].is_open
 
 
 def test_abandon_tells_what_it_could_not_remove_and_the_same_command_finishes(

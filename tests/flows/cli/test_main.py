@@ -331,7 +331,7 @@ def test_the_budget_is_shown_with_all_its_releases(release: Published) -> None:
 def test_the_budget_as_json_says_what_the_text_says(release: Published) -> None:
     text = ppsyn("budget", "people", "--store", release.ref.root.url).stdout
     found = json.loads(ppsyn("budget", "people", "--store", release.ref.root.url, "--json").stdout)
-    for name in ("cap", "spent", "held", "left"):
+    for name in ("cap", "spent", "reserved", "left"):
         assert re.search(rf"^{name} +{found[name]['rho_value']:.6g} ", text, re.MULTILINE)
     for part in found["releases"]:
         assert re.search(rf"^{part['run']} +{part['state']} +{part['spends']} ", text, re.MULTILINE)
@@ -360,8 +360,8 @@ def test_abandon_asks_and_a_yes_frees_the_budget(store: Path) -> None:
     assert result.exit_code == 0
     assert f"Abandon run {OPEN} for good?" in result.output
     after = json.loads(ppsyn("budget", "people", "--store", store, "--json").stdout)
-    assert after["held"]["rho_value"] == 0
-    assert after["left"]["rho_value"] == pytest.approx(before["left"]["rho_value"] + before["held"]["rho_value"])
+    assert after["reserved"]["rho_value"] == 0
+    assert after["left"]["rho_value"] == pytest.approx(before["left"]["rho_value"] + before["reserved"]["rho_value"])
     assert after["spent"] == before["spent"]
 
 

@@ -27,7 +27,7 @@ from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.quality_view import measure
 from ppsyn.flows.cli.release_sources import original_of
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import Part
+from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.requests import GRID, noise_scale
 from ppsyn.quality.audit import check_quality
 from ppsyn.quality.run import publish
@@ -74,8 +74,8 @@ def account_of(store: Path) -> StoredAccount:
     return StoredAccount(open_store(Location(url=str(store))), "people")
 
 
-def parts_of(store: Path) -> list[Part]:
-    return [part for part in account_of(store).parts() if part.quality_of is not None]
+def budgets_of(store: Path) -> list[RunBudget]:
+    return [budget for budget in account_of(store).budgets() if budget.quality_of is not None]
 
 
 def problems(folder: Path, account: StoredAccount | None = None) -> dict[str, str]:
@@ -94,7 +94,7 @@ def refused(store: Path, result: Result, code: Exit, *told: str) -> None:
     assert "Traceback" not in result.stderr
     for text in told:
         assert text in result.stderr
-    assert not any(part.committed for part in parts_of(store))
+    assert not any(budget.committed for budget in budgets_of(store))
     assert not (folder_of(store) / "quality").exists()
     assert not list((store / "runs").glob("*-q*/private"))
 
@@ -107,9 +107,9 @@ def test_figures_are_published_beside_the_release_and_pass_its_audit(store: Path
     result = buy(store, "--marginal", "sex,age")
     assert result.exit_code == 0, result.output
     after = contents(folder_of(store))
-    (part,) = parts_of(store)
+    (budget,) = budgets_of(store)
     assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == {f"quality/{part.run}.json", f"quality/{part.run}.html"}
+    assert set(after) - set(before) == {f"quality/{budget.run}.json", f"quality/{budget.run}.html"}
     assert problems(folder_of(store), account_of(store)) == {}
     for told in ("workload, mean", "workload, worst", "single attributes, mean", "sex \N{MULTIPLICATION SIGN} age"):
         assert told in result.stdout
@@ -117,20 +117,20 @@ def test_figures_are_published_beside_the_release_and_pass_its_audit(store: Path
 
 
 def test_the_budget_shows_what_it_cost_as_a_part_of_its_own(store: Path) -> None:
-    left = account_of(store).book.left
+    left = account_of(store).state.left
     bought(store, rho=0.05)
     told = ppsyn("budget", "people", "--store", store, "--json")
-    (part,) = [part for part in json.loads(told.stdout)["releases"] if part["quality_of"]]
-    assert (part["quality_of"], part["state"], part["spends"], part["spent"]["rho_value"]) == (
+    (budget,) = [budget for budget in json.loads(told.stdout)["releases"] if budget["quality_of"]]
+    assert (budget["quality_of"], budget["state"], budget["spends"], budget["spent"]["rho_value"]) == (
         RUN,
         "published",
         2,
         0.05,
     )
-    assert account_of(store).book.left == left - Fraction(0.05)
-    assert account_of(store).book.latest == RUN
+    assert account_of(store).state.left == left - Fraction(0.05)
+    assert account_of(store).state.latest == RUN
     told = ppsyn("budget", "people", "--store", store).stdout
-    assert f"{part['run']}  quality  " in told
+    assert f"{budget['run']}  quality  " in told
     assert max(map(len, told.splitlines())) <= 80
 
 
@@ -209,8 +209,8 @@ def test_two_at_once_are_both_paid_for(store: Path) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(one, range(2)))
-    assert [part.charges for part in parts_of(store)] == [2, 2]
-    assert len({part.run for part in parts_of(store)}) == 2
+    assert [budget.charges for budget in budgets_of(store)] == [2, 2]
+    assert len({budget.run for budget in budgets_of(store)}) == 2
     assert problems(folder_of(store), account_of(store)) == {}
 
 
@@ -331,8 +331,8 @@ def test_a_table_with_a_value_that_is_refused_gives_back_what_was_held(tmp_path:
     result = buy(tmp_path / "store")
     refused(tmp_path / "store", result, Exit.MISTAKE, "'age'")
     assert "999" not in result.stderr
-    (part,) = parts_of(tmp_path / "store")
-    assert (part.is_open, part.charges) == (False, 0)
+    (budget,) = budgets_of(tmp_path / "store")
+    assert (budget.is_open, budget.charges) == (False, 0)
 
 
 # What a forger changes
@@ -445,16 +445,16 @@ def test_killed_between_charge_and_answer_it_stays_charged_and_is_paid_for_anew(
     command = ("quality", str(folder), "--store", stage.root.url, "--rho", "0.01")
     died = stage.start(*command, point="measure", nth=nth).wait()
     account = StoredAccount(open_store(stage.root), DATASET)
-    (dead,) = [part for part in account.parts() if part.quality_of == run]
+    (dead,) = [budget for budget in account.budgets() if budget.quality_of == run]
     assert (died.code, dead.is_open, dead.charges) == (-signal.SIGKILL, True, spends)
     assert not (folder / "quality").exists()
     again = stage.start(*command).wait()
     assert again.code == 0, again.stderr
     assert f"Run {dead.run} was charged rho {float(dead.spent):.6g}" in again.stderr
-    parts = [part for part in account.parts() if part.quality_of == run]
-    assert [part.is_open for part in parts] == [True, False]
-    assert parts[1].spent == Fraction(0.01)
+    budgets = [budget for budget in account.budgets() if budget.quality_of == run]
+    assert [budget.is_open for budget in budgets] == [True, False]
+    assert budgets[1].spent == Fraction(0.01)
     assert stage.start("abandon", dead.run, "--yes", "--store", stage.root.url).wait().code == 0
-    assert account.book.committed == account.book.spent
+    assert account.state.committed == account.state.spent
     assert not list(Path(stage.root.url).glob("runs/*/private"))
     assert stage.findings(run) == ()

@@ -30,9 +30,9 @@ from support.accounts import (
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, PPSynError, RunTakenError, StoreError
 from ppsyn.privacy import account as module
 from ppsyn.privacy.account import RunAccount, StoredAccount, datasets
-from ppsyn.privacy.account_state import Book
+from ppsyn.privacy.account_state import AccountState
 from ppsyn.privacy.chain import Chain
-from ppsyn.schemas.account import Charge, Close, Entry, Hold, from_bytes, hash_of, to_bytes
+from ppsyn.schemas.account import Charge, Close, Entry, Reservation, from_bytes, hash_of, to_bytes
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store
 
@@ -69,15 +69,15 @@ def test_there_is_no_account_before_it_is_opened(store: Store) -> None:
     assert another(store).find() is None
     assert datasets(store) == []
     with pytest.raises(AccountError, match=DATASET) as caught:
-        _ = another(store).book
+        _ = another(store).state
     assert store.location.url in str(caught.value)
 
 
 def test_an_opened_account_is_there_for_others(store: Store) -> None:
     open_account(store, Fraction(2, 3))
-    book = another(store).book
-    assert (book.cap, book.left, book.count) == (Fraction(2, 3), Fraction(2, 3), 1)
-    assert (book.opening.dataset, book.opening.unit, book.opening.delta) == (DATASET, UNIT, 1e-9)
+    state = another(store).state
+    assert (state.cap, state.left, state.count) == (Fraction(2, 3), Fraction(2, 3), 1)
+    assert (state.opening.dataset, state.opening.unit, state.opening.delta) == (DATASET, UNIT, 1e-9)
     assert datasets(store) == [DATASET]
 
 
@@ -138,14 +138,14 @@ def test_of_many_who_open_at_once_with_different_caps_one_does_and_the_others_ar
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(opened, range(1, 9)))
     assert made.count(True) == 1
-    assert another(store).book.cap == 1 + made.index(True)
+    assert another(store).state.cap == 1 + made.index(True)
 
 
 def test_accounts_whose_names_begin_alike_are_apart(store: Store) -> None:
     for name in ("adult", "adult-2", "adult2"):
-        open_account(store, dataset=name).hold("r", HALF, DIGEST)
+        open_account(store, dataset=name).reserve("r", HALF, DIGEST)
     assert datasets(store) == ["adult", "adult-2", "adult2"]
-    assert another(store).book.count == 2
+    assert another(store).state.count == 2
 
 
 # Holding, charging, closing, the cap
@@ -153,20 +153,20 @@ def test_accounts_whose_names_begin_alike_are_apart(store: Store) -> None:
 
 def test_another_handle_sees_all_that_was_written(store: Store) -> None:
     account, witness = open_account(store), another(store)
-    assert witness.book.count == 1
-    account.hold("r", HALF, DIGEST)
+    assert witness.state.count == 1
+    account.reserve("r", HALF, DIGEST)
     account.charge("r", 0, cost(Fraction(1, 3)))
     account.close("r", None)
     account.set_cap(Fraction(3))
-    for book in (account.book, witness.book, another(store).book):
-        assert (book.count, book.cap, book.committed, book.spent) == (4, 3, Fraction(1, 3), Fraction(1, 3))
+    for state in (account.state, witness.state, another(store).state):
+        assert (state.count, state.cap, state.committed, state.spent) == (4, 3, Fraction(1, 3), Fraction(1, 3))
     for handle in (account, witness, another(store)):
         assert handle.chain("r").ledger.spends == (cost(Fraction(1, 3)),)
 
 
 def test_the_entries_are_the_objects_as_stored_and_follow_each_other(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
     account.charge("r", 0, cost(Fraction(1, 3)))
     account.close("r", DIGEST)
     assert account.entries() == [store.get(key_of(number)) for number in range(3)]
@@ -176,29 +176,29 @@ def test_the_entries_are_the_objects_as_stored_and_follow_each_other(store: Stor
     assert replay(store).spent == Fraction(1, 3)
 
 
-def test_a_hold_above_what_is_left_is_refused_with_the_numbers(store: Store) -> None:
+def test_a_reservation_above_what_is_left_is_refused_with_the_numbers(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
-    hold = lambda: another(store).hold("s", HALF + GRAIN, DIGEST)  # noqa: E731
-    problem = refused_without_a_trace(store, hold, CapExceededError)
+    account.reserve("r", HALF, DIGEST)
+    reserve = lambda: another(store).reserve("s", HALF + GRAIN, DIGEST)  # noqa: E731
+    problem = refused_without_a_trace(store, reserve, CapExceededError)
     assert (problem.asked, problem.left, problem.cap) == (HALF + GRAIN, HALF, 1)
     assert DATASET in str(problem)
-    account.hold("s", HALF, DIGEST)
-    assert account.book.left == 0
+    account.reserve("s", HALF, DIGEST)
+    assert account.state.left == 0
 
 
 def test_closing_frees_what_was_not_spent(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", Fraction(1), DIGEST)
+    account.reserve("r", Fraction(1), DIGEST)
     account.charge("r", 0, cost(Fraction(1, 3)))
     account.close("r", None)
-    another(store).hold("s", Fraction(2, 3), DIGEST)
-    assert account.book.left == 0
+    another(store).reserve("s", Fraction(2, 3), DIGEST)
+    assert account.state.left == 0
 
 
-def test_a_charge_above_what_the_run_holds_is_refused_with_the_numbers(store: Store) -> None:
+def test_a_charge_above_what_the_run_reserved_is_refused_with_the_numbers(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
     problem = refused_without_a_trace(store, lambda: account.charge("r", 0, cost(HALF + GRAIN)), BudgetExceededError)
     assert (problem.asked, problem.left) == (HALF + GRAIN, HALF)
 
@@ -208,27 +208,27 @@ def test_a_run_that_another_process_has_closed_cannot_go_on(
     store: Store, write: Callable[[StoredAccount], None]
 ) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
     another(store).close("r", None)
     problem = refused_without_a_trace(store, lambda: write(account), AccountError)
     assert "run r " in str(problem).lower()
 
 
-def test_a_cap_below_what_is_spent_or_held_is_refused(store: Store) -> None:
+def test_a_cap_below_what_is_spent_or_reserved_is_refused(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
     problem = refused_without_a_trace(store, lambda: another(store).set_cap(HALF - GRAIN), AccountError)
     assert "0.5" in str(problem)
     another(store).set_cap(HALF)
-    assert (account.book.cap, account.book.left) == (HALF, 0)
+    assert (account.state.cap, account.state.left) == (HALF, 0)
 
 
 def test_a_raised_cap_makes_room(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", Fraction(1), DIGEST)
+    account.reserve("r", Fraction(1), DIGEST)
     another(store).set_cap(Fraction(3, 2))
-    account.hold("s", HALF, DIGEST)
-    assert account.book.left == 0
+    account.reserve("s", HALF, DIGEST)
+    assert account.state.left == 0
 
 
 def test_nothing_is_written_to_an_account_that_is_not_there(memory: Store) -> None:
@@ -240,10 +240,10 @@ def test_nothing_is_written_to_an_account_that_is_not_there(memory: Store) -> No
 # Damage
 
 OPERATIONS: dict[str, Callable[[StoredAccount], object]] = {
-    "book": lambda account: account.book,
+    "state": lambda account: account.state,
     "entries": lambda account: account.entries(),
     "open": lambda account: account.open(None, 1e-9, UNIT),
-    "hold": lambda account: account.hold("new", GRAIN, DIGEST),
+    "reserve": lambda account: account.reserve("new", GRAIN, DIGEST),
     "charge": lambda account: account.charge("r", 2, cost(GRAIN)),
     "close": lambda account: account.close("r", None),
     "set_cap": lambda account: account.set_cap(Fraction(100)),
@@ -254,8 +254,8 @@ OPERATIONS: dict[str, Callable[[StoredAccount], object]] = {
 def sound(store: Store, dataset: str = DATASET) -> StoredAccount:
     """An account of six entries, in which run `r` has charged two steps, and `s` one before it was closed."""
     account = open_account(store, dataset=dataset)
-    account.hold("r", HALF, DIGEST)
-    account.hold("s", Fraction(1, 4), DIGEST)
+    account.reserve("r", HALF, DIGEST)
+    account.reserve("s", Fraction(1, 4), DIGEST)
     account.charge("r", 0, cost(Fraction(1, 4)))
     account.charge("s", 0, cost(Fraction(1, 8)))
     account.charge("r", 1, cost(Fraction(1, 8)))
@@ -289,12 +289,12 @@ def copy_all(store: Store) -> None:
         store.put(key_of(number), other.get(key_of(number, "census")))
 
 
-def forge(make: Callable[[Pen, Book], Entry]) -> Callable[[Store], None]:
+def forge(make: Callable[[Pen, AccountState], Entry]) -> Callable[[Store], None]:
     """Write an entry that follows the last, with its digest, and breaks a rule."""
 
     def damage(store: Store) -> None:
-        book = another(store).book
-        store.put(key_of(book.count), to_bytes(make(Pen.at(book), book)))
+        state = another(store).state
+        store.put(key_of(state.count), to_bytes(make(Pen.at(state), state)))
 
     return damage
 
@@ -311,8 +311,8 @@ def put(key: str, data: bytes) -> Callable[[Store], None]:
     return lambda store: store.put(key, data)
 
 
-def again(pen: Pen, book: Book) -> Entry:
-    return book.opening.model_copy(update={"number": pen.number, "previous": pen.previous})
+def again(pen: Pen, state: AccountState) -> Entry:
+    return state.opening.model_copy(update={"number": pen.number, "previous": pen.previous})
 
 
 DAMAGES: dict[str, Callable[[Store], None]] = {
@@ -332,21 +332,21 @@ DAMAGES: dict[str, Callable[[Store], None]] = {
     "a file does not belong": put(f"accounts/{DATASET}/notes.txt", b"hello"),
     "a copy of an entry does not belong": put(f"accounts/{DATASET}/000002.json.bak", b"{}"),
     "a folder does not belong": put(f"accounts/{DATASET}/old/000000.json", b"{}"),
-    "it passes the cap": forge(lambda pen, _: pen.hold("x", Fraction(10))),
-    "a run spends more than it holds": forge(lambda pen, _: pen.charge("r", 1, HALF)),
-    "a run that holds nothing spends": forge(lambda pen, _: pen.charge("x", 0, GRAIN)),
+    "it passes the cap": forge(lambda pen, _: pen.reserve("x", Fraction(10))),
+    "a run spends more than it reserved": forge(lambda pen, _: pen.charge("r", 1, HALF)),
+    "a run that reserved nothing spends": forge(lambda pen, _: pen.charge("x", 0, GRAIN)),
     "a closed run spends": forge(lambda pen, _: pen.charge("s", 0, GRAIN)),
     "a run is charged elsewhere than in its chain": forge(lambda pen, _: pen.charge("r", 2, GRAIN)),
     "a run is sealed elsewhere than in its chain": forge(lambda pen, _: pen.seal("r")),
     "a run is closed without what it spent": forge(lambda pen, _: pen.close("r")),
-    "a run is closed with more than it held": forge(lambda pen, _: pen.close("r", spent=HALF + GRAIN)),
+    "a run is closed with more than it reserved": forge(lambda pen, _: pen.close("r", spent=HALF + GRAIN)),
     "a run is closed with less than nothing": forge(lambda pen, _: pen.close("r", spent=-GRAIN)),
     "a run is closed twice": forge(lambda pen, _: pen.close("s", spent=GRAIN)),
-    "a run holds twice": forge(lambda pen, _: pen.hold("r", GRAIN)),
+    "a run reserves twice": forge(lambda pen, _: pen.reserve("r", GRAIN)),
     "it is opened twice": forge(again),
     "the cap is below what is spent": forge(lambda pen, _: pen.cap(GRAIN)),
     "it begins without a cap": forge_first(opening(Fraction(0))),
-    "it begins with a hold": forge_first(Pen(0, "0" * 64).hold("r", HALF)),
+    "it begins with a reservation": forge_first(Pen(0, "0" * 64).reserve("r", HALF)),
 }
 
 
@@ -366,7 +366,7 @@ def test_a_damaged_account_is_refused_by_every_operation_however_often_it_is_tri
 CHARGING: dict[str, Callable[[StoredAccount], object]] = {
     **{name: OPERATIONS[name] for name in ("charge", "close", "go on with a run")},
     "chain": lambda account: account.chain("r"),
-    "parts": lambda account: account.parts(),
+    "budgets": lambda account: account.budgets(),
 }
 
 
@@ -394,7 +394,7 @@ def granted_otherwise(store: Store) -> None:
     """The same charges, of a run that was granted something else."""
     other = open_store(new_memory())
     account = open_account(other)
-    account.hold("r", HALF - GRAIN, DIGEST)
+    account.reserve("r", HALF - GRAIN, DIGEST)
     account.charge("r", 0, cost(Fraction(1, 4)))
     account.charge("r", 1, cost(Fraction(1, 8)))
     for step in range(2):
@@ -414,14 +414,14 @@ DAMAGED_CHARGES: dict[str, Callable[[Store], None]] = {
     "a file does not belong": put("accounts/adult/charges/r/notes.txt", b"hello"),
     "a folder does not belong": put("accounts/adult/charges/r/old/000000.json", b"{}"),
     "charges of another grant": granted_otherwise,
-    "a run spends more than it holds": forge_charge(lambda pen: pen.charge("r", 2, Fraction(1, 8) + GRAIN)),
+    "a run spends more than it reserved": forge_charge(lambda pen: pen.charge("r", 2, Fraction(1, 8) + GRAIN)),
     "a run spends nothing": forge_charge(lambda pen: pen.charge("r", 2, Fraction(0))),
     "a step is charged twice": forge_charge(lambda pen: pen.charge("r", 1, GRAIN)),
     "a step is left out": forge_charge(lambda pen: pen.charge("r", 3, GRAIN)),
     "a number is not the step's": forge_charge(lambda pen: pen.charge("r", 2, GRAIN).model_copy(update={"number": 3})),
     "it follows another charge": forge_charge(lambda pen: Pen(2, DIGEST).charge("r", 2, GRAIN)),
     "a charge is for another run": forge_charge(lambda pen: pen.charge("s", 2, GRAIN)),
-    "a hold stands among charges": forge_charge(lambda pen: pen.hold("r", GRAIN)),
+    "a reservation stands among charges": forge_charge(lambda pen: pen.reserve("r", GRAIN)),
 }
 
 
@@ -475,7 +475,7 @@ def test_what_is_wrong_with_one_run_s_charges_stops_no_other_run(memory: Store) 
     sound(memory)
     memory.put(charge_key("r", 1), b"")
     account = another(memory)
-    account.hold("new", GRAIN, DIGEST)
+    account.reserve("new", GRAIN, DIGEST)
     account.charge("new", 0, cost(GRAIN))
     account.close("new", None)
 
@@ -484,7 +484,7 @@ def test_what_is_wrong_with_one_run_s_charges_stops_no_other_run(memory: Store) 
 def test_a_damaged_account_is_refused_in_every_kind_of_store(store: Store, damage: Callable[[Store], None]) -> None:
     sound(store)
     damage(store)
-    refused_without_a_trace(store, lambda: another(store).hold("new", GRAIN, DIGEST), AccountError)
+    refused_without_a_trace(store, lambda: another(store).reserve("new", GRAIN, DIGEST), AccountError)
 
 
 def test_a_changed_byte_is_found_wherever_it_is_and_its_entry_named(memory: Store) -> None:
@@ -497,7 +497,7 @@ def test_a_changed_byte_is_found_wherever_it_is_and_its_entry_named(memory: Stor
             with pytest.raises(AccountError, match=f"entry {number}"):
                 another(memory).find()
         memory.put(key_of(number), data)
-    assert another(memory).book.count == 6
+    assert another(memory).state.count == 6
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -522,7 +522,7 @@ def test_an_entry_rewritten_with_its_digest_is_found_by_its_successor_and_the_la
     if found:
         refused_without_a_trace(memory, lambda: another(memory).find(), AccountError)
     else:
-        assert another(memory).book.count == 6
+        assert another(memory).state.count == 6
 
 
 @pytest.mark.parametrize("gone", [1, 2, 5])
@@ -530,14 +530,14 @@ def test_that_the_last_entries_are_gone_is_not_told_by_the_account_alone(memory:
     sound(memory)
     for number in range(6 - gone, 6):
         remove(memory, key_of(number))
-    assert another(memory).book.count == 6 - gone
+    assert another(memory).state.count == 6 - gone
 
 
 def test_a_process_that_has_seen_the_entries_that_are_gone_leaves_a_gap_that_all_others_find(memory: Store) -> None:
     account = sound(memory)
     remove(memory, key_of(4))
     remove(memory, key_of(5))
-    account.hold("late", GRAIN, DIGEST)
+    account.reserve("late", GRAIN, DIGEST)
     refused_without_a_trace(memory, lambda: another(memory).find(), AccountError)
 
 
@@ -547,14 +547,14 @@ def test_a_process_that_has_seen_other_entries_refuses_those_that_took_their_pla
     remove(memory, key_of(5))
     for cap in (3, 4, 5):
         another(memory).set_cap(Fraction(cap))
-    refused_without_a_trace(memory, lambda: account.hold("late", GRAIN, DIGEST), AccountError)
+    refused_without_a_trace(memory, lambda: account.reserve("late", GRAIN, DIGEST), AccountError)
 
 
 def test_an_amount_that_is_no_number_is_refused_although_its_digest_fits(memory: Store) -> None:
     sound(memory)
-    book = another(memory).book
+    state = another(memory).state
     for text in ("1/0", "1e9", "nan", "1/-3", "", "0x1"):
-        entry = Pen.at(book).hold("x", GRAIN).model_dump_json().replace(str(GRAIN), text)
+        entry = Pen.at(state).reserve("x", GRAIN).model_dump_json().replace(str(GRAIN), text)
         memory.put(key_of(6), sealed(entry))
         refused_without_a_trace(memory, lambda: another(memory).find(), AccountError)
 
@@ -592,15 +592,15 @@ def test_an_entry_that_a_listing_leaves_out_while_others_write_is_read_all_the_s
     sound(memory)
     gappy = reopened(GappyStore, memory)
     gappy.missing = key_of(number)
-    assert another(gappy).book.count == 6
+    assert another(gappy).state.count == 6
 
 
 def test_what_a_killed_writer_leaves_of_an_unfinished_entry_harms_nobody(tmp_path: Path) -> None:
     store = open_store(Location(url=str(tmp_path)))
     account = sound(store)
     (tmp_path / f"{key_of(6)}#1").write_bytes(b'{"number":6,"prev')
-    another(store).hold("new", GRAIN, DIGEST)
-    assert account.book.count == another(store).book.count == 7
+    another(store).reserve("new", GRAIN, DIGEST)
+    assert account.state.count == another(store).state.count == 7
 
 
 def charged(store: Store) -> list[Charge]:
@@ -609,50 +609,50 @@ def charged(store: Store) -> list[Charge]:
 
 @pytest.mark.parametrize("lies", [("exists",), ("busy",), ("busy", "busy", "exists")], ids="-".join)
 def test_a_charge_whose_answer_was_lost_is_known_again_and_counted_once(store: Store, lies: tuple[str, ...]) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
+    open_account(store).reserve("r", HALF, DIGEST)
     lying = reopened(LyingStore, store)
     account = RunAccount(another(lying), "r")
     lying.lies = lies
-    account.reserve(cost(GRAIN))
-    account.reserve(cost(2 * GRAIN))
+    account.charge(cost(GRAIN))
+    account.charge(cost(2 * GRAIN))
     assert [(charge.step, charge.rho) for charge in charged(store)] == [(0, GRAIN), (1, 2 * GRAIN)]
     assert account.ledger.spent == 3 * GRAIN
 
 
-def test_a_hold_a_close_a_cap_and_an_opening_whose_answers_were_lost_are_written_once(store: Store) -> None:
+def test_a_reservation_a_close_a_cap_and_an_opening_whose_answers_were_lost_are_written_once(store: Store) -> None:
     lying = reopened(LyingStore, store)
     account = another(lying)
-    writes = [lambda: account.open(Fraction(1), 1e-9, UNIT), lambda: account.hold("r", HALF, DIGEST)]
+    writes = [lambda: account.open(Fraction(1), 1e-9, UNIT), lambda: account.reserve("r", HALF, DIGEST)]
     writes += [lambda: account.close("r", None), lambda: account.set_cap(Fraction(2))]
     for write in writes:
         lying.lies = ("exists", "exists")
         write()
     kinds = [type(from_bytes(data)).__name__ for data in another(store).entries()]
-    assert kinds == ["Opening", "Hold", "Close", "CapChange"]
+    assert kinds == ["Opening", "Reservation", "Close", "CapChange"]
 
 
 @pytest.mark.parametrize(("lie", "count"), [("raises", 1), ("down", 0)])
 def test_a_charge_that_breaks_off_stops_the_run_and_is_counted_if_it_was_written(
     store: Store, lie: str, count: int
 ) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
+    open_account(store).reserve("r", HALF, DIGEST)
     lying = reopened(LyingStore, store)
     account = RunAccount(another(lying), "r")
     lying.lies = (lie,)
     with pytest.raises(StoreError, match="reset"):
-        account.reserve(cost(GRAIN))
+        account.charge(cost(GRAIN))
     assert len(charged(store)) == len(account.ledger.spends) == count
     assert RunAccount(another(store), "r").ledger.spent == count * GRAIN
 
 
 def test_a_charge_that_breaks_off_and_was_written_is_not_charged_again_by_the_same_process(store: Store) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
+    open_account(store).reserve("r", HALF, DIGEST)
     lying = reopened(LyingStore, store)
     account = RunAccount(another(lying), "r")
     lying.lies = ("raises",)
     with pytest.raises(StoreError):
-        account.reserve(cost(GRAIN))
-    refused_without_a_trace(store, lambda: account.reserve(cost(GRAIN)), RunTakenError)
+        account.charge(cost(GRAIN))
+    refused_without_a_trace(store, lambda: account.charge(cost(GRAIN)), RunTakenError)
 
 
 def test_an_account_that_stays_too_busy_is_given_up_and_nothing_is_written(
@@ -662,7 +662,7 @@ def test_an_account_that_stays_too_busy_is_given_up_and_nothing_is_written(
     sound(memory)
     lying = reopened(LyingStore, memory)
     lying.lies = ("busy",) * 1000
-    problem = refused_without_a_trace(memory, lambda: another(lying).hold("new", GRAIN, DIGEST), AccountError)
+    problem = refused_without_a_trace(memory, lambda: another(lying).reserve("new", GRAIN, DIGEST), AccountError)
     assert DATASET in str(problem)
 
 
@@ -682,7 +682,7 @@ def test_what_is_not_an_entry_in_the_place_of_a_new_one_is_damage(memory: Store,
     intruded = reopened(IntrudedStore, memory)
     intruded.intruder = intruder
     with pytest.raises(AccountError, match=DATASET):
-        another(intruded).hold("new", GRAIN, DIGEST)
+        another(intruded).reserve("new", GRAIN, DIGEST)
     assert memory.get(key_of(6)) == intruder
 
 
@@ -690,49 +690,49 @@ def test_what_is_not_an_entry_in_the_place_of_a_new_one_is_damage(memory: Store,
 
 
 def test_a_reserved_spend_is_in_the_store_when_reserve_returns(store: Store) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
-    RunAccount(another(store), "r").reserve(cost(GRAIN))
+    open_account(store).reserve("r", HALF, DIGEST)
+    RunAccount(another(store), "r").charge(cost(GRAIN))
     entry = from_bytes(store.get(charge_key("r", 0)))
     assert isinstance(entry, Charge)
     assert (entry.run, entry.step, entry.rho, entry.request, entry.clique) == ("r", 0, GRAIN, DIGEST, ("a", "b"))
 
 
 def test_a_run_goes_on_after_the_steps_that_were_charged(store: Store) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
+    open_account(store).reserve("r", HALF, DIGEST)
     for rho in (GRAIN, 2 * GRAIN, 3 * GRAIN):
-        RunAccount(another(store), "r").reserve(cost(rho))
+        RunAccount(another(store), "r").charge(cost(rho))
     ledger = RunAccount(another(store), "r").ledger
     assert (ledger.total, ledger.spends) == (HALF, (cost(GRAIN), cost(2 * GRAIN), cost(3 * GRAIN)))
 
 
 def test_of_two_who_go_on_with_a_run_the_later_is_stopped(store: Store) -> None:
-    open_account(store).hold("r", HALF, DIGEST)
+    open_account(store).reserve("r", HALF, DIGEST)
     one, two = RunAccount(another(store), "r"), RunAccount(another(store), "r")
-    one.reserve(cost(GRAIN))
-    refused_without_a_trace(store, lambda: two.reserve(cost(GRAIN)), RunTakenError)
-    one.reserve(cost(GRAIN))
+    one.charge(cost(GRAIN))
+    refused_without_a_trace(store, lambda: two.charge(cost(GRAIN)), RunTakenError)
+    one.charge(cost(GRAIN))
     assert len(charged(store)) == 2
 
 
 def test_runs_of_one_account_do_not_take_each_others_steps(store: Store) -> None:
     account = open_account(store)
-    account.hold("r", HALF, DIGEST)
-    account.hold("s", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
+    account.reserve("s", HALF, DIGEST)
     one, two = RunAccount(another(store), "r"), RunAccount(another(store), "s")
     for _ in range(3):
-        one.reserve(cost(GRAIN))
-        two.reserve(cost(2 * GRAIN))
+        one.charge(cost(GRAIN))
+        two.charge(cost(2 * GRAIN))
     assert (one.ledger.spent, two.ledger.spent) == (3 * GRAIN, 6 * GRAIN)
 
 
-def test_a_run_that_holds_nothing_has_no_account(memory: Store) -> None:
+def test_a_run_that_reserved_nothing_has_no_account(memory: Store) -> None:
     sound(memory)
     refused_without_a_trace(memory, lambda: RunAccount(another(memory), "unknown"), AccountError)
 
 
 def test_times_are_whole_seconds_of_a_clock_that_others_understand(memory: Store) -> None:
     sound(memory)
-    told = [entry.at for entry in map(from_bytes, another(memory).entries()) if isinstance(entry, Hold | Close)]
+    told = [entry.at for entry in map(from_bytes, another(memory).entries()) if isinstance(entry, Reservation | Close)]
     assert all(at.tzinfo is not None and at.microsecond == 0 for at in told)
 
 
@@ -782,18 +782,18 @@ def long_account(store: Store, count: int) -> LongStore:
 def test_an_account_works_past_its_millionth_entry(memory: Store) -> None:
     store = long_account(memory, 999_998)
     account = StoredAccount(store, DATASET)
-    account.hold("r", HALF, DIGEST)
-    account.hold("s", HALF, DIGEST)
+    account.reserve("r", HALF, DIGEST)
+    account.reserve("s", HALF, DIGEST)
     account.charge("r", 0, cost(Fraction(1, 3)))
     account.close("r", None)
-    account.hold("t", Fraction(1, 3), DIGEST)
+    account.reserve("t", Fraction(1, 3), DIGEST)
     last = [999_998, 999_999, 1_000_000, 1_000_001]
     assert [key for key in contents(memory) if key.count("/") == 2] == sorted(map(key_of, last))
     account = StoredAccount(store, DATASET)
-    book = account.book
-    assert (book.count, list(book.parts), book.spent) == (1_000_002, ["r", "s", "t"], Fraction(1, 3))
+    state = account.state
+    assert (state.count, list(state.budgets), state.spent) == (1_000_002, ["r", "s", "t"], Fraction(1, 3))
     with pytest.raises(CapExceededError):
-        account.hold("u", Fraction(1), DIGEST)
+        account.reserve("u", Fraction(1), DIGEST)
 
 
 # Accounts as they were kept once
@@ -804,15 +804,15 @@ def legacy(store: Store) -> StoredAccount:
     first = opening(Fraction(1)).model_copy(update={"format": "ppsyn-account-1"})
     store.create(key_of(0), to_bytes(first))
     steps = (
-        lambda pen: pen.hold("old", HALF),
-        lambda pen: pen.hold("open", Fraction(1, 4)),
+        lambda pen: pen.reserve("old", HALF),
+        lambda pen: pen.reserve("open", Fraction(1, 4)),
         lambda pen: pen.charge("old", 0, Fraction(1, 8)),
         lambda pen: pen.charge("open", 0, Fraction(1, 16)),
         lambda pen: pen.charge("old", 1, Fraction(1, 8)),
         lambda pen: pen.close("old"),
     )
     for make in steps:
-        pen = Pen.at(another(store).book)
+        pen = Pen.at(another(store).state)
         entry = make(pen)
         fields = entry.model_dump_json(exclude={"is_chained", "spent"})  # which no such entry has
         store.create(key_of(pen.number), sealed(fields))
@@ -821,20 +821,20 @@ def legacy(store: Store) -> StoredAccount:
 
 def test_an_account_of_the_old_format_counts_as_it_did_and_goes_on_in_the_new_one(store: Store) -> None:
     account = legacy(store)
-    assert (account.book.committed, account.book.left) == (HALF, HALF)
-    assert [(part.run, part.spent, part.charges) for part in account.parts()] == [
+    assert (account.state.committed, account.state.left) == (HALF, HALF)
+    assert [(budget.run, budget.spent, budget.charges) for budget in account.budgets()] == [
         ("old", Fraction(1, 4), 2),
         ("open", Fraction(1, 16), 1),
     ]
-    account.hold("new", HALF, DIGEST)
+    account.reserve("new", HALF, DIGEST)
     account.charge("new", 0, cost(GRAIN))
     with pytest.raises(CapExceededError):
-        account.hold("more", GRAIN, DIGEST)
+        account.reserve("more", GRAIN, DIGEST)
     account.close("new", DIGEST)
     account.close("open", None)
     for found in (account, another(store)):
-        assert found.book.committed == found.book.spent == Fraction(5, 16) + GRAIN
-        assert found.book.latest == "new"
+        assert found.state.committed == found.state.spent == Fraction(5, 16) + GRAIN
+        assert found.state.latest == "new"
 
 
 @pytest.mark.parametrize("operation", ["charge", "chain", "go on"])

@@ -36,7 +36,7 @@ def test_what_is_left_may_be_spent_to_the_last_grain() -> None:
 
 def test_an_account_charges_for_good_and_nothing_when_it_refuses() -> None:
     account = MemoryAccount(Fraction(1, 2))
-    account.reserve(THIRD)
+    account.charge(THIRD)
     with pytest.raises(BudgetExceededError):
-        account.reserve(THIRD)
+        account.charge(THIRD)
     assert account.ledger.spends == (THIRD,)

@@ -37,7 +37,19 @@ from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST,
 from ppsyn.releases.reader import open_release
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.releases.writer import guarantee_of
-from ppsyn.schemas.account import FIRST, Charge, Close, Grant, Hold, Line, Opening, Seal, from_bytes, hash_of, to_bytes
+from ppsyn.schemas.account import (
+    FIRST,
+    Charge,
+    Close,
+    Grant,
+    Line,
+    Opening,
+    Reservation,
+    Seal,
+    from_bytes,
+    hash_of,
+    to_bytes,
+)
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import AccountSpan, Manifest
 from ppsyn.schemas.validation import Validation
@@ -533,17 +545,17 @@ def in_format_1(release: Published, folder: Path, root: Store) -> None:
     """Make a copy of a release one of format 1, with an account of that time, a charge of another run included."""
     _, *charged = entries_of(folder)
     said, written = manifest_of(folder), list[bytes]()
-    cap, total = release.account.book.cap, release.account.book.parts[RUN].total
+    cap, total = release.account.state.cap, release.account.state.budgets[RUN].total
 
-    def write(kind: type[Opening | Hold | Charge | Close], **fields: object) -> None:
+    def write(kind: type[Opening | Reservation | Charge | Close], **fields: object) -> None:
         place = {"number": len(written), "previous": hash_of(written[-1]) if written else FIRST}
         entry = kind.model_validate({"nonce": "n", **fields, **place})
         written.append(to_bytes(entry))
 
     at, inputs = datetime(2031, 2, 3, tzinfo=UTC), said.inputs
     write(Opening, format="ppsyn-account-1", dataset="people", cap=cap, delta=1e-6, unit="a row", at=at)
-    write(Hold, run=RUN, rho=total, inputs=inputs, at=at)
-    write(Hold, run=OPEN, rho=Fraction(1, 100), inputs="0" * 64, at=at)
+    write(Reservation, run=RUN, rho=total, inputs=inputs, at=at)
+    write(Reservation, run=OPEN, rho=Fraction(1, 100), inputs="0" * 64, at=at)
     for charge in charged:
         assert isinstance(charge, Charge)
         fields = charge.model_dump(exclude={"kind"})

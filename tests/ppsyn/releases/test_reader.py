@@ -39,7 +39,7 @@ def test_a_release_loads_from_wherever_it_is(
 
 def test_a_loaded_release_knows_its_cost_and_its_settings(release: Published) -> None:
     loaded, manifest = ppsyn.load(release.folder), manifest_of(release.folder)
-    assert loaded.rho == manifest.guarantee.rho == release.account.book.parts[manifest.run].spent
+    assert loaded.rho == manifest.guarantee.rho == release.account.state.budgets[manifest.run].spent
     assert loaded.epsilon() == manifest.guarantee.epsilon
     assert (loaded.schema, loaded.privacy, loaded.config) == (manifest.table, manifest.privacy, manifest.method)
     assert loaded.seed == manifest.generation.seed

@@ -42,7 +42,7 @@ from ppsyn.releases.tables import (
     write_csv,
     write_rows,
 )
-from ppsyn.schemas.account import FIRST, Charge, Close, Hold, from_bytes, hash_of, to_bytes
+from ppsyn.schemas.account import FIRST, Charge, Close, Reservation, from_bytes, hash_of, to_bytes
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
@@ -194,7 +194,7 @@ def test_duckdb_adds_the_charges_up_to_what_was_spent(release: Published) -> Non
     with duckdb.connect() as database:
         query = f"SELECT sum(rho) FROM read_parquet('{release.folder / LEDGER}') WHERE kind = 'charge'"
         (spent,) = database.execute(query).fetchall()[0]
-    assert spent == pytest.approx(float(release.account.book.parts[release.ref.run].spent), rel=1e-12)
+    assert spent == pytest.approx(float(release.account.state.budgets[release.ref.run].spent), rel=1e-12)
 
 
 def test_measurements_tell_the_groups_of_every_cell(release: Published) -> None:
@@ -421,7 +421,7 @@ def _entries(draw: st.DrawFn) -> list[bytes]:
         entry = draw(
             st.sampled_from(
                 [
-                    Hold(**common, rho=rho, inputs=FIRST, at=_AT),
+                    Reservation(**common, rho=rho, inputs=FIRST, at=_AT),
                     Charge(**common, step=number, mechanism="measure", clique=(draw(_names),), rho=rho, request=FIRST),
                     Close(**common, manifest=draw(st.none() | st.just(FIRST)), at=_AT),
                 ]

@@ -109,10 +109,10 @@ def test_publishing_twice_changes_nothing(run: Run) -> None:
 def test_publishing_goes_on_where_it_was_interrupted(run: Run) -> None:
     stage(run)
     run.releases.move_folder(f"{staging_folder(RUN)}/{run.token}", release_folder(DATASET, RUN), MANIFEST)
-    assert run.part.is_open
+    assert run.budget.is_open
     publish(Run(run.ref))
     digest = hashlib.sha256(run.releases.get(f"{release_folder(DATASET, RUN)}/{MANIFEST}")).hexdigest()
-    assert run.part.manifest == digest
+    assert run.budget.manifest == digest
     assert run.private.keys(private_folder(RUN)) == []
 
 
@@ -144,8 +144,8 @@ def test_two_releases_at_once_both_stand_and_one_is_the_latest(tmp_path: Path) -
         urls = list(pool.map(publish, runs))
     assert [{path.name for path in Path(url).iterdir()} for url in urls] == [ALL, ALL]
     assert latest(runs[0].releases)["run"] in (RUN, OPEN)
-    parts = Run(runs[0].ref).account.book.parts
-    assert all(parts[name].manifest for name in (RUN, OPEN))
+    budgets = Run(runs[0].ref).account.state.budgets
+    assert all(budgets[name].manifest for name in (RUN, OPEN))
 
 
 def test_the_copy_of_the_private_table_is_gone_and_that_of_an_open_run_is_not(release: Published) -> None:
@@ -181,16 +181,16 @@ def test_the_manifest_says_what_the_release_was_told(release: Published) -> None
 
 
 def test_the_manifest_says_what_was_spent(release: Published) -> None:
-    guarantee, part = manifest_of(release.folder).guarantee, release.account.book.parts[RUN]
-    assert guarantee.rho == part.spent == part.total
-    assert (guarantee.epsilon, guarantee.delta) == (epsilon_from(part.spent, 1e-6), 1e-6)
+    guarantee, budget = manifest_of(release.folder).guarantee, release.account.state.budgets[RUN]
+    assert guarantee.rho == budget.spent == budget.total
+    assert (guarantee.epsilon, guarantee.delta) == (epsilon_from(budget.spent, 1e-6), 1e-6)
     assert guarantee.epsilon == pytest.approx(2.0, rel=1e-6)
     assert guarantee.unit == "a row"
 
 
 def test_the_manifest_names_the_inputs_the_code_and_the_hour(release: Published) -> None:
     manifest = manifest_of(release.folder)
-    assert manifest.inputs == read_record(release.root, RUN).digest() == release.account.book.parts[RUN].grant.inputs
+    assert manifest.inputs == read_record(release.root, RUN).digest() == release.account.state.budgets[RUN].grant.inputs
     assert manifest.code == code_version()
     assert timedelta(0) <= datetime.now(UTC) - manifest.published_at < timedelta(hours=1)
 
@@ -222,7 +222,7 @@ def test_the_ledger_is_the_grant_and_the_charges_of_the_run_and_nothing_else_of_
 
 
 def test_the_manifest_says_which_cap_the_account_had(release: Published) -> None:
-    assert manifest_of(release.folder).account.cap == release.account.book.cap
+    assert manifest_of(release.folder).account.cap == release.account.state.cap
 
 
 def test_sha256sum_knows_the_seal(release: Published) -> None:

@@ -148,7 +148,7 @@ def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_s
     said, text = manifest_of(release.folder), "".join(Reader(page).texts)
     assert f"rho {float(said.account.cap):.4g} for all releases together" in text
     assert f"for all other releases: {float(said.account.cap - said.guarantee.rho):.4g}" in text
-    assert f"{float(release.account.book.left):.4g}" not in text
+    assert f"{float(release.account.state.left):.4g}" not in text
 
 
 def test_no_bias_of_persons_is_told_where_rows_are_protected(page: bytes) -> None:

@@ -52,7 +52,7 @@ def set_back(folder: Path, entries: int) -> None:
     for path in account.glob("*.json"):
         if int(path.stem) >= entries:
             path.unlink()
-    known = StoredAccount(open_store(Location(url=str(folder))), "people").book.parts if entries else {}
+    known = StoredAccount(open_store(Location(url=str(folder))), "people").state.budgets if entries else {}
     for charged in (account / "charges").iterdir():
         if charged.name not in known:
             shutil.rmtree(charged)
@@ -152,7 +152,7 @@ def answered(root: Store, run: str) -> None:
 def test_figures_that_were_published_are_missed_too(root: Store) -> None:
     record = f'{{"dataset": "people", "release": "{RUN}"}}'.encode()
     root.put(f"runs/{FIGURES}/quality.json", record)
-    check_known(StoredAccount(root, "people"), root, root)  # written down before the budget was set aside, and no more
+    check_known(StoredAccount(root, "people"), root, root)  # written down before the budget was reserved, and no more
     root.put(f"releases/people/{RUN}/quality/{FIGURES}.json", b"{}")
     with pytest.raises(AccountError, match=FIGURES):
         check_known(StoredAccount(root, "people"), root, root)
@@ -178,7 +178,7 @@ def test_an_account_that_knows_all_is_not_refused(root: Store) -> None:
 @pytest.mark.parametrize(
     ("key", "data"),
     [
-        (f"runs/{NEW}/config.json", b'{"dataset": "people"}'),  # of a run that has not set its budget aside yet
+        (f"runs/{NEW}/config.json", b'{"dataset": "people"}'),  # of a run that has not reserved its budget yet
         (f"runs/{NEW}/config.json", b"damaged"),
         (f"runs/{NEW}/answers/000000.npz", b"of a run that is no one's"),
         ("runs/notes/readme.txt", b"hello"),
@@ -221,7 +221,7 @@ def test_known_runs_cost_no_reading_however_many_there_are(root: Store) -> None:
     for number in range(200):
         root.put(f"runs/many-{number}/config.json", b'{"dataset": "people"}')
         answered(root, f"many-{number}")
-        account.hold(f"many-{number}", Fraction(1, 10**6), "0" * 64)
+        account.reserve(f"many-{number}", Fraction(1, 10**6), "0" * 64)
     counting.reads = 0
     check_known(StoredAccount(counting, "people"), counting, counting)
     assert counting.reads == before + 200  # the new entries of the account

@@ -118,4 +118,4 @@ def test_a_staged_file_that_is_not_what_was_written_is_not_published(kept: Kept,
     ):
         publish(run)
     assert not open_store(config.stores.root).keys("releases")
-    assert run.part.is_open
+    assert run.budget.is_open

@@ -121,7 +121,7 @@ def test_entries_of_an_account_are_written_once_while_the_store_is_killed_again_
         account = StoredAccount(open_store(location), "people")
         account.open(cap, None, "a row")
         account = StoredAccount(open_store(location), "people")
-        account.hold("r", cap, 64 * "0")
+        account.reserve("r", cap, 64 * "0")
     stop, written, problems = threading.Event(), list[int](), list[Exception]()
 
     def write() -> None:
@@ -147,7 +147,7 @@ def test_entries_of_an_account_are_written_once_while_the_store_is_killed_again_
     with back_after(home, 0):
         writer.join()
         assert problems == []
-        assert StoredAccount(open_store(location), "people").book.cap == cap + written[-1]
+        assert StoredAccount(open_store(location), "people").state.cap == cap + written[-1]
         assert len(StoredAccount(open_store(location), "people").entries()) == 2 + len(written)
 
 
