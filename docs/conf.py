@@ -1,4 +1,4 @@
-"""How the pages of this folder become a site: `make docs`. What it cannot vouch for is an error."""
+"""Sphinx configuration of the site (`make docs`). Every warning is an error."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE / "extensions"), str(_HERE.parent)]
 
-from pictures import PICTURES  # noqa: E402  # the path comes first
+from pictures import PICTURES  # noqa: E402  # sys.path must be set first
 from reference import REFERENCES  # noqa: E402
 from texts import TEXTS, linked  # noqa: E402
 
@@ -38,14 +38,14 @@ html_show_copyright = False
 html_show_sphinx = False
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
 
-_MADE = re.compile(r"^<!-- (reference|picture|text): ([\w -]+) -->$", re.MULTILINE)
-"""Where something is put that is made from code: a line of its own."""
+_GENERATED = re.compile(r"^<!-- (reference|picture|text): ([\w -]+) -->$", re.MULTILINE)
+"""A line that is replaced by text generated from code."""
 
 
 def _fill(_: Sphinx, __: str, source: list[str]) -> None:
-    """Put in what is made from the code, and lead links to where the site has the page."""
+    """Insert generated text and rewrite links for the site."""
     makers = {"reference": REFERENCES, "picture": PICTURES, "text": TEXTS}
-    source[0] = _MADE.sub(lambda found: makers[found[1]][found[2]](), linked(source[0], "../"))
+    source[0] = _GENERATED.sub(lambda found: makers[found[1]][found[2]](), linked(source[0], "../"))
 
 
 _AMENDED = {
@@ -56,11 +56,11 @@ _AMENDED = {
     '<div class="output text_html">': '<div tabindex="0" class="output text_html">',
     "<th></th>": "<td></td>",
 }
-"""What readers with a keyboard or a screen reader need, and neither theme nor pandas gives."""
+"""Markup for keyboards and screen readers that neither the theme nor pandas provides."""
 
 
 def _amend(app: Sphinx, error: Exception | None) -> None:
-    """Change the pages once they are written."""
+    """Rewrite the pages after the build."""
     for path in app.outdir.glob("*.html") if error is None else ():
         text = path.read_text(encoding="utf-8")
         for found, better in _AMENDED.items():
@@ -69,6 +69,6 @@ def _amend(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Be told when a page is read, and when all are written."""
+    """Register the handlers for reading a page and for the end of the build."""
     app.connect("source-read", _fill)
     app.connect("build-finished", _amend)

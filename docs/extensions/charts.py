@@ -1,4 +1,4 @@
-"""Curves as SVG, in the colours of the page around them."""
+"""Draw curves as SVG in the colours of the page."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,25 +10,25 @@ from ppsyn.reports.markup import Markup, Part, short, tag
 _WIDTH, _HEIGHT = 460.0, 320.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 68.0, 112.0, 34.0, 52.0
 _APART = 18.0
-"""Between two labels, at least."""
+"""The smallest distance between two labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One direction of a chart.
+    """An axis of a chart.
 
     Attributes:
         label: What is measured.
-        ticks: Values with their texts, from the least to the greatest; the axis ends with them.
-        is_log: Whether equal steps multiply.
+        ticks: Values with their texts in ascending order; the first and the last are the ends of the axis.
+        is_log: Whether the axis is logarithmic.
     """
 
     label: str
     ticks: Sequence[tuple[float, str]]
     is_log: bool = False
 
-    def share(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+    def position(self, value: float) -> float:
+        """Return the position of a value, from 0 to 1."""
         low, high, at = (self._scaled(number) for number in (self.ticks[0][0], self.ticks[-1][0], value))
         return (at - low) / (high - low)
 
@@ -38,26 +38,26 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line with its label at its end; `is_measured` marks every point."""
+    """A line with a label at its end; `is_measured` marks every point."""
 
     label: str
     points: Sequence[tuple[float, float]]
     is_measured: bool = False
 
 
-def chart(name: str, told: Named, axes: tuple[Axis, Axis], curves: Sequence[Curve], caption: str) -> str:
-    """A figure with a title and a description for those who do not see it, as one line of HTML."""
-    parts = [*_grid(*axes), *(part for at, curve in enumerate(curves, 1) for part in _drawn(at, curve, *axes))]
-    drawing = picture(name, told, (_WIDTH, _HEIGHT), [*parts, *_labels(curves, axes[1])])
+def chart(name: str, named: Named, axes: tuple[Axis, Axis], curves: Sequence[Curve], caption: str) -> str:
+    """Draw a figure with a title and a description for screen readers, as one line of HTML."""
+    parts = [*_grid(*axes), *(part for at, curve in enumerate(curves, 1) for part in _curve(at, curve, *axes))]
+    drawing = picture(name, named, (_WIDTH, _HEIGHT), [*parts, *_labels(curves, axes[1])])
     return tag("figure", drawing, tag("figcaption", caption), class_="chart").text
 
 
 def _x(axis: Axis, value: float) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * axis.share(value)
+    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * axis.position(value)
 
 
 def _y(axis: Axis, value: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * axis.share(value)
+    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * axis.position(value)
 
 
 def _grid(across: Axis, up: Axis) -> Iterator[Markup]:
@@ -73,7 +73,7 @@ def _grid(across: Axis, up: Axis) -> Iterator[Markup]:
     yield text_at((left + right) / 2, _HEIGHT - 8, across.label, anchor="middle")
 
 
-def _drawn(number: int, curve: Curve, across: Axis, up: Axis) -> Iterator[Part]:
+def _curve(number: int, curve: Curve, across: Axis, up: Axis) -> Iterator[Part]:
     points = [(_x(across, x), _y(up, y)) for x, y in curve.points]
     path = "M" + "L".join(f"{short(x)} {short(y)}" for x, y in points)
     yield tag("path", d=path, class_=f"curve c{number}")
@@ -82,7 +82,7 @@ def _drawn(number: int, curve: Curve, across: Axis, up: Axis) -> Iterator[Part]:
 
 
 def _labels(curves: Sequence[Curve], up: Axis) -> Iterator[Markup]:
-    """Each beside the end of its curve, moved down where they would meet."""
+    """Place each label at the end of its curve, moved down if it would overlap another."""
     free = -math.inf
     for at, curve in sorted(enumerate(curves, 1), key=lambda one: _y(up, one[1].points[-1][1])):
         y = max(_y(up, curve.points[-1][1]), free)

@@ -1,4 +1,4 @@
-"""Every command and exit code, as Markdown, from the command line itself."""
+"""Render every command and exit code as Markdown from the command line itself."""
 
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -10,18 +10,18 @@ from ppsyn.flows.cli.exit_codes import MEANINGS
 from ppsyn.flows.cli.main import main
 
 _KEPT = "\b\n"
-"""What a paragraph of help begins with whose lines stay as they are."""
+"""The prefix of a help paragraph whose line breaks are kept."""
 
 
 def commands(level: int) -> str:
-    """A section for each command, with headings of this level."""
+    """Render a section for each command."""
     return "\n".join(line for name, command in _all("ppsyn", main) for line in _section(name, command, level))
 
 
 def exit_codes() -> str:
-    """A table of the exit codes."""
+    """Render a table of the exit codes."""
     return "\n".join(
-        ["| exit code | meaning |", "|---|---|", *(f"| {code} | {told} |" for code, told in MEANINGS.items())]
+        ["| exit code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, meaning in MEANINGS.items())]
     )
 
 
@@ -55,7 +55,7 @@ def _paragraph(text: str) -> str:
 
 def _row(option: click.Option) -> str:
     name = " ".join((option.opts[-1], "" if option.is_flag else option.make_metavar(click.Context(main)))).strip()
-    variable = f" The variable `{option.envvar}` says it, too." if option.envvar else ""
+    variable = f" Environment variable: `{option.envvar}`." if option.envvar else ""
     return f"| `{name}` | {option.help or ''}{variable} | {_default(option)} |"
 
 

@@ -1,4 +1,4 @@
-"""What the reference is made of, by the names that pages use."""
+"""The generated parts of the reference, by the names that pages use."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

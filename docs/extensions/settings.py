@@ -1,4 +1,4 @@
-"""Every setting, as Markdown, from the models that check it: names, values, defaults and docstrings."""
+"""Render every setting as Markdown from the pydantic models: names, values, defaults and docstrings."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel
 
 Schema: TypeAlias = Mapping[str, Any]
-"""JSON Schema, as pydantic writes it."""
+"""A JSON Schema written by pydantic."""
 
 _KIND = "kind"
 _PLAIN = {
@@ -31,20 +31,20 @@ _BOUNDS = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping of a file: where it stands, and its model."""
+    """A mapping in a file: its path and the schema of its model."""
 
     title: str
     schema: Schema
 
 
 def reference(model: type[BaseModel], level: int, path: str = "", known: Collection[type[BaseModel]] = ()) -> str:
-    """A section for the model and each model inside it, with headings of this level.
+    """Render a section for the model and each nested model.
 
     Args:
-        model: Of a whole file.
-        level: Of the headings.
-        path: What headings begin with.
-        known: Models inside it that the page has already.
+        model: The model of a whole file.
+        level: The level of the headings.
+        path: The prefix of the headings.
+        known: Nested models that the page already shows.
     """
     whole = model.model_json_schema()
     parts = {"": Part(path, whole)}
@@ -53,7 +53,7 @@ def reference(model: type[BaseModel], level: int, path: str = "", known: Collect
 
 
 def _collect(key: str, whole: Schema, parts: dict[str, Part], known: Collection[str]) -> None:
-    """Add the models inside the one with this key, each once and right behind the first that holds it."""
+    """Add the nested models of the one with this key, each once, right after the first that uses it."""
     for name, field in parts[key].schema["properties"].items():
         for inner in dict.fromkeys(_references(field)):
             if inner not in parts and inner not in known:
@@ -71,7 +71,7 @@ def _title(path: str, key: str, whole: Schema) -> str:
 
 
 def _references(node: object) -> Iterator[str]:
-    """The models that a part of a schema names."""
+    """Yield the models that a part of a schema refers to."""
     if isinstance(node, Mapping):
         for key, value in cast("Schema", node).items():
             if key == "$ref":
@@ -102,52 +102,52 @@ def _section(part: Part, parts: Mapping[str, Part], whole: Schema, level: int) -
 
 
 def _meaning(part: Part, name: str, field: Schema, whole: Schema) -> str:
-    """The docstring of the field, or of the model that it holds.
+    """Return the docstring of the field or of its model.
 
     Raises:
-        LookupError: If there is neither; a setting that nobody explains is not finished.
+        LookupError: If neither exists: every setting must be documented.
     """
-    told = field.get("description") or ("Which kind it is." if name == _KIND else "")
+    text = field.get("description") or ("Which kind it is." if name == _KIND else "")
     models = list(dict.fromkeys(_references(field)))
-    if not told and models:
-        told = " ".join(whole["$defs"][key]["description"].split("\n\n")[0] for key in models[:1])
-    if not told:
+    if not text and models:
+        text = " ".join(whole["$defs"][key]["description"].split("\n\n")[0] for key in models[:1])
+    if not text:
         raise LookupError(f"Expected a docstring of the field {name!r} of {part.title or whole['title']}.")
-    return " ".join(told.split()).replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _default(field: Schema, is_required: bool) -> str:
     if is_required:
         return "required"
     if "default" not in field:
-        return "it depends"
+        return "computed"
     default = field["default"]
     if default is None:
         return "none"
     if isinstance(default, Mapping):
-        return "see there"
-    return f"`{_written(default)}`"
+        return "see below"
+    return f"`{_as_yaml(default)}`"
 
 
-def _written(value: object) -> str:
-    """A value as YAML would have it."""
+def _as_yaml(value: object) -> str:
+    """Return a value as YAML writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(map(_written, cast('list[object]', value)))}]"
+        return f"[{', '.join(map(_as_yaml, cast('list[object]', value)))}]"
     if isinstance(value, str):
         return value if value.isidentifier() or "-" in value else f'"{value}"'
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _values(field: Schema, parts: Mapping[str, Part]) -> str:
-    """What may stand there, in words."""
+    """Describe the values that a field accepts."""
     if "$ref" in field:
         return _link(parts.get(_key(field["$ref"])))
     for key in ("anyOf", "oneOf", "allOf"):
         if key in field:
-            said = (_values(one, parts) for one in field[key] if one.get("type") != "null")
-            return ", or ".join(dict.fromkeys(said))
+            texts = (_values(one, parts) for one in field[key] if one.get("type") != "null")
+            return ", or ".join(dict.fromkeys(texts))
     if "const" in field:
         return f"`{field['const']}`"
     if "enum" in field:
@@ -158,20 +158,20 @@ def _values(field: Schema, parts: Mapping[str, Part]) -> str:
 
 
 def _bounds(field: Schema) -> str:
-    told = [(key, text) for key, text in _BOUNDS if key in field and not _is_a_limit_of_machines(field[key])]
-    said = [text.format(field[key] if key == "pattern" else _written(field[key])) for key, text in told]
-    return f", {', '.join(said)}" if said else ""
+    bounds = [(key, text) for key, text in _BOUNDS if key in field and not _is_machine_limit(field[key])]
+    texts = [text.format(field[key] if key == "pattern" else _as_yaml(field[key])) for key, text in bounds]
+    return f", {', '.join(texts)}" if texts else ""
 
 
-def _is_a_limit_of_machines(value: object) -> bool:
+def _is_machine_limit(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) >= 2**62
 
 
 def _link(part: Part | None) -> str:
-    return "as above" if part is None else f"[{part.title}](#{_anchor(part.title)})"
+    return "see above" if part is None else f"[{part.title}](#{_anchor(part.title)})"
 
 
 def _anchor(title: str) -> str:
-    """The anchor of a heading, as on GitHub."""
+    """Return the anchor of a heading, as GitHub forms it."""
     kept = (character for character in title.lower() if character.isalnum() or character in "-_ ")
     return "".join(kept).replace(" ", "-")

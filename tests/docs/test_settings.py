@@ -53,7 +53,7 @@ def test_rows_tell_values_bounds_defaults_and_docstrings() -> None:
 
 def test_headings_may_begin_with_a_path_and_leave_out_what_is_known() -> None:
     assert "### whole.inner" in reference(Whole, 3, "whole")
-    assert "inner` | as above |" in reference(Whole, 3, "whole", (Inner,))
+    assert "inner` | see above |" in reference(Whole, 3, "whole", (Inner,))
 
 
 def test_a_setting_without_a_docstring_is_refused() -> None:
