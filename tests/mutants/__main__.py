@@ -131,10 +131,10 @@ def _outcomes(faults: Sequence[Fault], copies: "queue.SimpleQueue[Copy]") -> lis
 
 HEAD = """# Planted faults
 
-`make mutants` plants these faults one at a time in a copy of the source and runs the tests of the claim of
-[PRIVACY.md](../ppsyn/PRIVACY.md) that each breaks, and no others. The tests pass without a fault. A fault counts as
-caught if a test then fails on source that runs. A patch that does not apply, or a fault that no test of its claim tells
-of, makes the command fail. It wrote this page; the faults themselves are in `tests/mutants/`.
+`make mutants` plants these faults one at a time in a copy of the source. For each it runs only the tests of the claim of
+[PRIVACY.md](../ppsyn/PRIVACY.md) that the fault breaks. All tests pass without a fault. A fault is caught if a test fails
+on source that still runs. The command fails if a patch does not apply or if no test of the claim catches a fault. It
+generates this page; the faults are in `tests/mutants/`.
 
 """
 
