@@ -17,10 +17,10 @@ from ppsyn.mechanisms.loop import make_plan, run, start
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.table import TableSchema
+from ppsyn.schemas.types import FrozenModel
 from ppsyn.synthesis import Synthesis
 from ppsyn.terminal import shown
 

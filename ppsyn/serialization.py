@@ -18,7 +18,7 @@ from ppsyn.model.fold import Fold, Folded
 from ppsyn.model.graphical_model import GraphicalModel, calibrated
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.privacy.partition import Partition
-from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.types import FrozenModel
 
 Arrays = Mapping[str, NDArray[np.generic]]
 

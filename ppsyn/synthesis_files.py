@@ -10,13 +10,12 @@ from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.releases.layout import MANIFEST
 from ppsyn.releases.reader import open_release
-from ppsyn.schemas.account import Rational
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
 from ppsyn.schemas.files import read_whole
 from ppsyn.schemas.limits import ARRAYS_BYTES, DOCUMENT_BYTES
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
+from ppsyn.schemas.types import FrozenModel, Rational
 from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import open_store
 from ppsyn.synthesis import Synthesis

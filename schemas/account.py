@@ -5,29 +5,12 @@ charged is a chain of the run's own, which begins with its grant. No entry of it
 """
 
 import hashlib
-import re
 from datetime import datetime
-from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
+from pydantic import Field, TypeAdapter
 
-from ppsyn.schemas.base import FrozenModel
-
-
-def _check_rational(value: object) -> object:
-    """Whole numbers, as they are written: of 1e999999999 each of the digits would be computed."""
-    if not isinstance(value, Fraction | str) or (isinstance(value, str) and not _RATIONAL.fullmatch(value)):
-        raise ValueError("expected two whole numbers and a slash between them")
-    return value
-
-
-_RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{0,999}[1-9][0-9]{0,999})?")
-
-Rational = Annotated[
-    Fraction, BeforeValidator(_check_rational), PlainSerializer(str, return_type=str, when_used="json")
-]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+from ppsyn.schemas.types import Digest, FrozenModel, Rational
 
 FIRST = "0" * 64
 """What the first entry has in the place of its predecessor's hash."""

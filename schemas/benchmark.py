@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from ppsyn.schemas.base import FrozenModel
-from ppsyn.schemas.config import Finite, Positive
+from ppsyn.schemas.types import Finite, FrozenModel, Positive
 
 Metric: TypeAlias = Literal["workload", "ways", "ranges", "classification"]
 METRICS: tuple[Metric, ...] = ("workload", "ways", "ranges", "classification")

@@ -1,22 +1,12 @@
 """What a release may be told: the guarantee, the algorithm, and how to run it."""
 
-import math
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.limits import CELLS, CODES, PERSON_ROWS, WORKERS
+from ppsyn.schemas.types import Finite, FrozenModel, Positive
 
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("must be finite")
-    return value
-
-
-Finite = Annotated[float, AfterValidator(_finite)]
-Positive = Annotated[Finite, Field(gt=0)]
 Share = Annotated[Finite, Field(ge=0.01, le=0.99)]
 
 

@@ -3,12 +3,11 @@
 from datetime import datetime
 from typing import Literal
 
-from ppsyn.schemas.account import Digest, Rational
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
-from ppsyn.schemas.release import GenerationConfig, Name
+from ppsyn.schemas.release import GenerationConfig
 from ppsyn.schemas.run import CodeVersion
 from ppsyn.schemas.table import TableSchema
+from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational
 
 
 class FileDigest(FrozenModel):

@@ -6,11 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ppsyn.schemas.account import Digest, Rational
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import PersonUnit, PrivacyConfig
 from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
-from ppsyn.schemas.release import Name
+from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational
 
 Statistic = Literal["mean", "worst"]
 

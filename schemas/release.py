@@ -10,16 +10,12 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from ppsyn.errors import translated
-from ppsyn.schemas.base import FrozenModel
-from ppsyn.schemas.columns.values import Text
 from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
 from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.texts import check_path
-
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
-"""Lower-case letters and digits, with single hyphens and underscores between them."""
+from ppsyn.schemas.types import FrozenModel, Name, Text
 
 BatchRows = Annotated[int, Field(ge=1, le=BATCH_ROWS)]
 

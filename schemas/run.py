@@ -3,11 +3,11 @@
 import hashlib
 from typing import Literal
 
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.release import GenerationConfig, Name, Source
+from ppsyn.schemas.release import GenerationConfig, Source
 from ppsyn.schemas.table import TableSchema
+from ppsyn.schemas.types import FrozenModel, Name
 
 
 class CodeVersion(FrozenModel):

@@ -10,11 +10,10 @@ import yaml
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.columns import KINDS, ColumnSchema
-from ppsyn.schemas.columns.values import Text
 from ppsyn.schemas.files import SchemaFileError, Unfilled, quoted, read_yaml, rule_of
 from ppsyn.schemas.limits import COLUMNS, TABLE_CODES
+from ppsyn.schemas.types import FrozenModel, Text
 
 _CONSEQUENCE = "default_factory_not_called"
 """The fault of a field whose default depends on a field at fault."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.types import FrozenModel
 
 
 class ValidationResult(FrozenModel):

@@ -17,8 +17,8 @@ from ppsyn.arrays import Ints
 from ppsyn.data.marginals.kernel import count_blocks
 from ppsyn.domain import Clique, Domain, domain_of
 from ppsyn.errors import MissingError, SourceError, translated
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.table import TableSchema
+from ppsyn.schemas.types import FrozenModel
 from ppsyn.storage import Store
 
 FORMAT = "ppsyn-table-1"

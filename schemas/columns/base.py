@@ -6,9 +6,8 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 from pydantic import model_validator
 
-from ppsyn.schemas.base import FrozenModel
 from ppsyn.schemas.columns.intervals import check_size
-from ppsyn.schemas.columns.values import Flag, Outside, Text
+from ppsyn.schemas.types import Flag, FrozenModel, Outside, Text
 
 V = TypeVar("V")
 

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from ppsyn.schemas.columns.base import Column, V
 from ppsyn.schemas.columns.intervals import Intervals
-from ppsyn.schemas.columns.values import Count
 from ppsyn.schemas.limits import CODES
+from ppsyn.schemas.types import Count
 
 N = TypeVar("N", int, float)
 

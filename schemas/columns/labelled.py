@@ -9,8 +9,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from ppsyn.schemas.columns.base import Column, V, whole_dtypes
-from ppsyn.schemas.columns.values import Flag, Label, Outside
 from ppsyn.schemas.limits import CODES
+from ppsyn.schemas.types import Flag, Label, Outside
 
 
 def _default_outside(data: Mapping[str, object]) -> Outside:

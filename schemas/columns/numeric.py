@@ -19,7 +19,7 @@ from ppsyn.schemas.columns.intervals import (
     stepped_whole_starts,
     whole_intervals,
 )
-from ppsyn.schemas.columns.values import Count, Real, Whole
+from ppsyn.schemas.types import Count, Real, Whole
 
 
 class IntegerColumn(Binned[Whole, int]):

@@ -23,7 +23,7 @@ from ppsyn.schemas.columns.calendar import (
     zoned_starts,
 )
 from ppsyn.schemas.columns.intervals import Intervals, equal_whole_starts, whole_intervals
-from ppsyn.schemas.columns.values import Day, Moment, Zone, end_of_day
+from ppsyn.schemas.types import Day, Moment, Zone, end_of_day
 
 _NANOSECOND_REACH = (2**63 - 1) // 1000
 """How many microseconds before and after 1970 a nanosecond dtype can hold."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ppsyn.data.encoding.numeric import read_whole, whole_array, whole_of
 from ppsyn.data.encoding.parsing import Fit, Raw, Reading, read
-from ppsyn.schemas.columns.values import LARGEST
+from ppsyn.schemas.types import LARGEST
 
 _TRUTHS = {"false": 0, "true": 1}
 

@@ -10,7 +10,7 @@ from ppsyn.data.marginals.counter import Rows, TableCounter, fitting
 from ppsyn.data.snapshot import Fragment, Snapshot
 from ppsyn.domain import Clique
 from ppsyn.errors import MissingError, SourceError
-from ppsyn.schemas.base import FrozenModel
+from ppsyn.schemas.types import FrozenModel
 
 _MARKER = "marginals.json"
 _SHARD_CELLS = 2**21

@@ -100,7 +100,7 @@ def test_help_needs_neither_prefect_nor_the_library() -> None:
         "pandas",
         "numpy",
         "great_expectations",
-        "ppsyn.schemas.base",
+        "ppsyn.schemas.types",
         "pydantic",
         "pyarrow",
         "rich",

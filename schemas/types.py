@@ -1,12 +1,22 @@
-"""Single values of a schema, guarded against what YAML makes of unquoted text."""
+"""The types that all public models share: their base, amounts and digests, and values that YAML may misread."""
 
+import math
+import re
 from datetime import date, datetime, time
+from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
 from ppsyn.schemas.limits import TEXT_CHARACTERS
+
+
+class FrozenModel(BaseModel):
+    """Checked once, never changed, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
 
 LARGEST = 2**63 - 2
 """Bounds stay inside what 64 bits hold, so that a value past them has room to show that it is."""
@@ -87,6 +97,31 @@ def _read_policy(value: object) -> object:
     """YAML reads an unquoted null as nothing; here it is the policy of that name."""
     return "null" if value is None else value
 
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be finite")
+    return value
+
+
+def _check_rational(value: object) -> object:
+    """Whole numbers, as they are written: of 1e999999999 each of the digits would be computed."""
+    if not isinstance(value, Fraction | str) or (isinstance(value, str) and not _RATIONAL.fullmatch(value)):
+        raise ValueError("expected two whole numbers and a slash between them")
+    return value
+
+
+_RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{0,999}[1-9][0-9]{0,999})?")
+
+Finite = Annotated[float, AfterValidator(_finite)]
+Positive = Annotated[Finite, Field(gt=0)]
+Rational = Annotated[
+    Fraction, BeforeValidator(_check_rational), PlainSerializer(str, return_type=str, when_used="json")
+]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
+"""Lower-case letters and digits, with single hyphens and underscores between them."""
 
 Text: TypeAlias = Annotated[str, BeforeValidator(_check_text), Field(min_length=1, max_length=TEXT_CHARACTERS)]
 Label: TypeAlias = Annotated[str | int, BeforeValidator(_check_label)]
