@@ -14,9 +14,9 @@ from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from ppsyn.tasks import artifacts, cluster, counting, ingest, publish, synthesize
+from ppsyn.tasks import artifacts, dask, ingest, publish, synthesize
 from ppsyn.tasks.messages import failed, tell, tell_errors_in_a_sentence
-from ppsyn.tasks.runs import watchers
+from ppsyn.tasks.run_registry import watchers
 
 _MOST_STARTS = 10
 """Of one flow run, by whoever resumes it: one that dies each time does not do so for ever."""
@@ -68,8 +68,8 @@ def _release(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> str:
             ingest.ingest(ref)
             with ExitStack() as workers:
                 if synthesize.stage(ref) != "done":
-                    runner = workers.enter_context(cluster.opened(ref.runtime))
-                    workers.enter_context(counting.spread_over(ref, runner))
+                    runner = workers.enter_context(dask.start_workers(ref.runtime))
+                    workers.enter_context(dask.count_on(ref, runner))
                     tell("counting marginals")
                     synthesize.count_marginals(ref)
                 _synthesize(ref)

@@ -23,7 +23,7 @@ from ppsyn.progress import last_round, share_of
 from ppsyn.releases.layout import REPORT
 from ppsyn.releases.reader import read_manifest, read_validation, released
 from ppsyn.schemas.run import RunRef
-from ppsyn.tasks.runs import run_of
+from ppsyn.tasks.run_registry import run_of
 
 _SECONDS_BETWEEN_MOVES = 2
 

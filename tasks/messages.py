@@ -8,7 +8,7 @@ from prefect.states import Failed
 from typing_extensions import override
 
 from ppsyn.errors import ClusterError, InvariantError, PPSynError, RunTakenError, SourceError, StoreError
-from ppsyn.tasks.runs import watchers
+from ppsyn.tasks.run_registry import watchers
 
 _PASSING = (StoreError, ClusterError, SourceError, RunTakenError)
 """What another try may get past, later."""

@@ -2,7 +2,7 @@
 
 from ppsyn.releases import writer as releases
 from ppsyn.schemas.run import RunRef
-from ppsyn.tasks.runs import run_of
+from ppsyn.tasks.run_registry import run_of
 from ppsyn.tasks.step import step
 
 

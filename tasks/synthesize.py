@@ -4,7 +4,7 @@ from typing import Literal
 
 from ppsyn.progress import last_round
 from ppsyn.schemas.run import RunRef
-from ppsyn.tasks.runs import forget, run_of, watchers
+from ppsyn.tasks.run_registry import forget, run_of, watchers
 from ppsyn.tasks.step import step
 
 _ROUND = "round {number}"

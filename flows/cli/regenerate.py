@@ -77,13 +77,13 @@ def write_parts(recipe: Recipe, out: Path, group_rows: int, runtime: RuntimeConf
         StoreError: If the folder is there already, or cannot be written.
         ClusterError: If the workers fail.
     """
-    from ppsyn.tasks.generation import made_parts  # Prefect and Dask take seconds
+    from ppsyn.tasks.dask import generate_parts  # Prefect and Dask take seconds
 
     if out.exists():
         raise StoreError(f"Cannot write {out}: workers write into a new folder, and there is something of that name.")
     with _appearing(out) as partial, _counted(recipe.rows, is_quiet) as advance:
         partial.mkdir()
-        for number, (rows, data) in enumerate(made_parts(recipe, group_rows, runtime)):
+        for number, (rows, data) in enumerate(generate_parts(recipe, group_rows, runtime)):
             with (partial / f"part-{number:06d}.parquet").open("xb") as file:
                 file.write(data)
                 _settle(file)

@@ -65,7 +65,7 @@ def release(
         from ppsyn.errors import ResumeRefusedError
         from ppsyn.flows.cli.release_view import Display, has_begun, summary
         from ppsyn.flows.release import release as flow
-        from ppsyn.tasks.runs import watched_by
+        from ppsyn.tasks.run_registry import watched_by
         from ppsyn.tasks.step import signal_in
 
         display = Display(is_quiet=quiet, log=lines)

@@ -50,7 +50,7 @@ class Run:
         self.plan = plan_of(self.record)
         self.state, self._taken = start(self.plan), list[Kept]()
         self.token = uuid4().hex
-        self.work: Work | None = None
+        self._work: Work | None = None
         self._is_replayed = True
         self._pending: tuple[Request, Kept] | None = None
         self._restore()
@@ -85,6 +85,10 @@ class Run:
     def answers(self) -> list[Answer]:
         """All answers so far, lost ones included."""
         return [kept.answer for kept in self._taken]
+
+    def count_with(self, work: Work | None) -> None:
+        """Have the parts of each pass over the rows counted by `work`; by None, they are counted in this process."""
+        self._work = work
 
     def count(self) -> None:
         """Have the marginals counted that the run will ask for, as far as there is room for them."""
@@ -123,7 +127,7 @@ class Run:
     @cached_property
     def _curator(self) -> Curator:
         snapshot = open_snapshot(Shelf(self.private, private_folder(self.ref.run)), self.record.table)
-        rows = None if self.work is None else Spread(snapshot, self.ref.runtime.part_count, self.work)
+        rows = None if self._work is None else Spread(snapshot, self.ref.runtime.part_count, self._work)
         counter = open_counter(snapshot, chain.from_iterable(self.plan.turns), self.ref.runtime.marginals_mb, rows)
         account = RunAccount(self.account, self.ref.run, lambda: self.step)
         return TableCurator(counter, account, self.plan.sensitivity, is_watched=True)

@@ -33,7 +33,7 @@ from ppsyn.runs import run as runs
 from ppsyn.schemas.config import RuntimeConfig
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
-from ppsyn.tasks import cluster
+from ppsyn.tasks import dask as dask_tasks
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_a_scheduler_that_is_there_already_is_used_also_in_rounds_that_count_ane
 
 
 def test_workers_listen_on_loopback_and_keep_their_memory() -> None:
-    with cluster.opened(RuntimeConfig(workers=2)) as runner:
+    with dask_tasks.start_workers(RuntimeConfig(workers=2)) as runner:
         assert runner is not None
         assert set(runner.client.run(os.getenv, "MALLOC_TRIM_THRESHOLD_").values()) == {None}
         assert runner.client.scheduler is not None
@@ -146,11 +146,11 @@ def test_a_scheduler_that_is_not_there_is_told_before_anything_is_spent(
 
 
 def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(dask_tasks, "_PATIENCE_SECONDS", 1)
     with (
         LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as there,
         pytest.raises(ClusterError, match="within 1 seconds"),
-        cluster.opened(RuntimeConfig(scheduler=there.scheduler_address)),
+        dask_tasks.start_workers(RuntimeConfig(scheduler=there.scheduler_address)),
     ):
         pass
 

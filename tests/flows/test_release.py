@@ -34,7 +34,7 @@ from ppsyn.schemas.config import Budget
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import Store, open_store
-from ppsyn.tasks.runs import watched_by
+from ppsyn.tasks.run_registry import watched_by
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 

@@ -52,14 +52,14 @@ def measure_dask(folder: Path, rows: int, say: Say) -> tuple[dict[str, JsonValue
     local, seconds, is_equal = counting.digest(snapshot.count(counting.CLIQUES)), dict[int, float](), True
     os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"  # there is no flow here, only its tasks
     with prefect_api():
-        from ppsyn.tasks import cluster  # noqa: PLC0415  # Prefect is imported while its server starts
-        from ppsyn.tasks.counting import work_of  # noqa: PLC0415
+        from ppsyn.tasks import dask as dask_tasks  # noqa: PLC0415  # Prefect is imported while its server starts
+        from ppsyn.tasks.dask import count_parts_on  # noqa: PLC0415
 
         for workers in (1, 2):
-            with cluster.opened(RuntimeConfig(workers=workers)) as runner:
+            with dask_tasks.start_workers(RuntimeConfig(workers=workers)) as runner:
                 if runner is None:
                     raise InvariantError("Workers were asked for and there are none.")
-                spread = Spread(snapshot, _DASK_PARTS, work_of(ref, runner))
+                spread = Spread(snapshot, _DASK_PARTS, count_parts_on(ref, runner))
                 spread.count(counting.CLIQUES[:1])  # has all workers import and compile
                 took: list[float] = []
                 for _ in range(_DASK_REPEATS):

@@ -52,7 +52,7 @@ def main() -> None:
     stages = Stages()
     with prefect_api():
         from ppsyn.flows.release import release  # noqa: PLC0415  # Prefect is imported while its server starts
-        from ppsyn.tasks.runs import watched_by  # noqa: PLC0415
+        from ppsyn.tasks.run_registry import watched_by  # noqa: PLC0415
 
         with watched_by(stages):
             release(sys.argv[1])

@@ -474,7 +474,7 @@ def test_c11_a_pass_has_as_many_parts_as_the_settings_say_however_many_rows_ther
         asked.append(parts)
         raise SourceError("Nobody counts.")
 
-    run.work = work
+    run.count_with(work)
     with pytest.raises(SourceError):
         run.count()
     assert asked == [ref.runtime.part_count]

@@ -15,7 +15,7 @@ from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
 from ppsyn.tasks import publish, synthesize
-from ppsyn.tasks.runs import forget, run_of, watched_by, watchers
+from ppsyn.tasks.run_registry import forget, run_of, watched_by, watchers
 
 
 @dataclass

@@ -19,7 +19,7 @@ from support import knots
 from support.published import SCHEMA, Published, make_release, shared_release
 
 import ppsyn
-import ppsyn.tasks.generation  # Prefect, first imported while click holds the streams, leaves them closed
+import ppsyn.tasks.dask  # Prefect, first imported while click holds the streams, leaves them closed
 from ppsyn.code_version import code_version
 from ppsyn.data.encoding import encode
 from ppsyn.data.sources import read_batches
