@@ -1,4 +1,4 @@
-"""A draft of a schema for a table whose rows nobody looks at."""
+"""A draft of a schema for a table whose rows nobody looks at, as a YAML file."""
 # pyarrow has no types of its own.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
@@ -6,17 +6,19 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 import pandas as pd
 import pyarrow as pa
+import yaml
+from typing_extensions import override
 
 from ppsyn.data.encoding.parsing import Raw
 from ppsyn.data.sources import names_of, read_frames
 from ppsyn.data.sources.reading import columns_of
 from ppsyn.errors import ConfigError, SourceError
-from ppsyn.schema_draft.from_sample import propose
-from ppsyn.schema_draft.from_types import Drafted, draft_column
-from ppsyn.schema_draft.yaml_text import page
+from ppsyn.schema_draft.columns import Drafted, draft_column, propose
+from ppsyn.schemas.files import Unfilled
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
 
@@ -42,11 +44,11 @@ def draft_schema(source: Source, sample: CsvSource | ParquetSource | None = None
     _check_names(fields.names, source)
     if sample is None:
         drafted = [draft_column(field) for field in fields]
-        return page(_title(source), f"the names and types of the columns of {_name(source)} alone", drafted)
+        return _page(_title(source), f"the names and types of the columns of {_name(source)} alone", drafted)
     _check_apart(source, sample)
     seen = _values(sample, fields.names)
     drafted = [_drafted(field, seen) for field in fields]
-    return page(_title(source), f"values of {_name(sample)}, which is said to be public", drafted)
+    return _page(_title(source), f"values of {_name(sample)}, which is said to be public", drafted)
 
 
 def _drafted(field: pa.Field, seen: dict[str, Raw]) -> Drafted:
@@ -100,3 +102,73 @@ def _name(source: Source) -> str:
 
 def _title(source: Source) -> str:
     return "table" if isinstance(source, SqlSource) else PurePosixPath(_name(source)).stem
+
+
+_WIDTH = 110
+_LIKE_A_NUMBER = re.compile(r"[-+.0-9][-+.:_0-9eE]*")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around all texts that look like numbers, not just around those that YAML takes for some."""
+
+    @override
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        node = super().represent_str(data)
+        if _LIKE_A_NUMBER.fullmatch(data):
+            node.style = "'"
+        return node
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def _page(title: str, origin: str, drafted: Sequence[Drafted]) -> str:
+    """The file: what it is made from, what is to be done, and the columns."""
+    columns = [line for one in drafted if one.fields is not None for line in _column(one)]
+    left_out = [one for one in drafted if one.fields is None]
+    lines = [
+        f"# A draft of a schema, from {origin}.",
+        "# Replace every !fill by what is publicly known: a code book, a law, common sense. Never look at the",
+        "# rows: bounds or values read off the table leak, and no noise covers that.",
+        "# Ids, names and free text belong into `excluded`. Few, wide bins make better synthetic data.",
+        f"name: {_slug(title)}",
+        *(["columns:", *columns] if columns else ["columns: []"]),
+        *(["excluded:"] if left_out else []),
+        *(f"  - {_written(one.name)}  # {_plain(one.note)}" for one in left_out),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _column(one: Drafted) -> list[str]:
+    note = f"  # {_plain(one.note)}" if one.note else ""
+    fields = one.fields or {}
+    return [
+        f"  - name: {_written(one.name)}{note}",
+        *(f"    {name}:{_value(value)}" for name, value in fields.items()),
+    ]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Unfilled):
+        return f" !fill {value.hint}"
+    if not isinstance(value, list):
+        return f" {_written(value)}"
+    lines = _dumped(cast("list[object]", value), _WIDTH).splitlines()
+    return f" {lines[0]}" if len(lines) == 1 else "".join(f"\n      {line.strip()}" for line in lines)
+
+
+def _written(value: object) -> str:
+    """A plain value as YAML has it, in quotes where it would be read as something else."""
+    return _dumped([value], 10**9)[1:-1]
+
+
+def _dumped(value: object, width: int) -> str:
+    return yaml.dump(value, Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=width).strip()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _slug(title: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", title.lower())) or "table"
