@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ppsyn.reports.elements import Named, line, picture, text_at
-from ppsyn.reports.markup import Markup, Part, short, tag
+from markupsafe import Markup
+
+from ppsyn.reports.charts import Caption, Part, line, picture, short, tag, text_at
 
 _WIDTH, _HEIGHT = 460.0, 320.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 68.0, 112.0, 34.0, 52.0
@@ -45,11 +46,11 @@ class Curve:
     is_measured: bool = False
 
 
-def chart(name: str, named: Named, axes: tuple[Axis, Axis], curves: Sequence[Curve], caption: str) -> str:
+def chart(name: str, named: tuple[str, str], axes: tuple[Axis, Axis], curves: Sequence[Curve], caption: str) -> str:
     """Draw a figure with a title and a description for screen readers, as one line of HTML."""
     parts = [*_grid(*axes), *(part for at, curve in enumerate(curves, 1) for part in _curve(at, curve, *axes))]
-    drawing = picture(name, named, (_WIDTH, _HEIGHT), [*parts, *_labels(curves, axes[1])])
-    return tag("figure", drawing, tag("figcaption", caption), class_="chart").text
+    drawing = picture(name, Caption(*named), (_WIDTH, _HEIGHT), [*parts, *_labels(curves, axes[1])])
+    return str(tag("figure", drawing, tag("figcaption", caption), class_="chart"))
 
 
 def _x(axis: Axis, value: float) -> float:

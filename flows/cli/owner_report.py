@@ -10,9 +10,8 @@ from ppsyn.data.marginals.kernel import Block
 from ppsyn.data.sources import check_source
 from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, StoreError, translated
-from ppsyn.evaluation.owner_report.findings import compare
-from ppsyn.evaluation.owner_report.page import render
-from ppsyn.evaluation.owner_report.tables import Blocks, Both
+from ppsyn.evaluation.comparison import StreamedTable, TablePair, compare
+from ppsyn.evaluation.owner_report import render
 from ppsyn.flows.cli.release_sources import Original
 from ppsyn.flows.cli.release_view import seen_from_here
 from ppsyn.releases.counting import published_codes
@@ -61,7 +60,8 @@ def write(folder: Store, original: Original, out: Path, named: Sequence[Sequence
 
     @sealed
     def page(ref: RunRef) -> bytes:
-        both = Both(Blocks(domain, private), Blocks(domain, lambda: published_codes(folder, manifest)))
+        synthetic = StreamedTable(domain, lambda: published_codes(folder, manifest))
+        both = TablePair(StreamedTable(domain, private), synthetic)
         columns = {column.name: column for column in table.columns}
         found = compare(both, columns, manifest.method.workload, [tuple(names) for names in named], targets)
         return render(manifest, open_release(folder), found, seen_from_here(folder.location.url))

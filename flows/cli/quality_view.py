@@ -12,12 +12,12 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_from, rho_of
 from ppsyn.quality import run as runs
-from ppsyn.quality.page import sets_by_name, told
 from ppsyn.quality.questions import cliques_of, sets_of
 from ppsyn.releases.audit import audit
 from ppsyn.releases.counting import published_counts
 from ppsyn.releases.reader import read_sealed
-from ppsyn.reports.words import finely
+from ppsyn.reports.formatting import exact_percent
+from ppsyn.reports.quality import name_figures
 from ppsyn.schemas.config import Budget
 from ppsyn.schemas.quality import Quality, QualityRecord
 from ppsyn.schemas.run import RunRef
@@ -36,15 +36,14 @@ class Measured:
     def as_text(self, url: str, release: str) -> str:
         """For a person."""
         quality, guarantee = self.quality, self.quality.guarantee
-        sets = sets_by_name(quality)
         cost = f"rho {float(guarantee.rho):.6g}"
         if guarantee.epsilon is not None:
             cost = f"epsilon {guarantee.epsilon:.4g} at delta {guarantee.delta:g} ({cost})"
-        names = [told(figure, sets[figure.about]) for figure in quality.figures]
-        width = max(map(len, names))
+        figures = name_figures(quality)
+        width = max(len(name) for name, _, _ in figures)
         lines = [
-            f"  {name:<{width}}  {finely(f.distance):>7}   {finely(f.lower)} to {finely(f.upper)}"
-            for name, f in zip(names, quality.figures, strict=True)
+            f"  {name:<{width}}  {exact_percent(f.distance):>7}   {exact_percent(f.lower)} to {exact_percent(f.upper)}"
+            for name, _, f in figures
         ]
         folder = seen_from_here(release)
         return "\n".join(

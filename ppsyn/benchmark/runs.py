@@ -26,7 +26,7 @@ from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Clique
 from ppsyn.errors import ConfigError, InvariantError, PPSynError
 from ppsyn.evaluation import workload_error
-from ppsyn.evaluation.queries import all_marginals, range_error, range_queries
+from ppsyn.evaluation.metrics import all_marginals, range_error, range_queries
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from ppsyn.worker_process import prepare
 

@@ -13,7 +13,7 @@ from ppsyn import schemas
 from ppsyn.data.encoding import EncodedTable, encode
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.errors import ConfigError, SchemaError, translated
-from ppsyn.evaluation.queries import fitting_cliques
+from ppsyn.evaluation.metrics import fitting_cliques
 from ppsyn.schemas.table import TableSchema
 
 BUNDLED = "adult"

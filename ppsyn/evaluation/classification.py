@@ -1,4 +1,4 @@
-"""A classifier that learns from one table and is tested on another.
+"""A classifier that is trained on one table and tested on another.
 
 It is a linear support vector machine on one-hot codes: codes of most attributes have no order to measure distances by.
 """
@@ -19,9 +19,10 @@ Classes: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be told from the other attributes: whether a code lies from `least` to `most`.
+    """What a classifier predicts from the other attributes: whether a code lies from `least` to `most`.
 
     Attributes:
+        name: What a positive answer means.
         hidden: Attributes that say the same in other words.
         most: By default the last code.
     """
@@ -45,35 +46,35 @@ def rows_of(table: EncodedTable, chosen: Ints) -> EncodedTable:
 
 
 def misclassified(synthetic: EncodedTable, tested: EncodedTable, target: Target) -> float:
-    """The share of `tested` that a classifier gets wrong which has learned from `synthetic`. Private.
+    """The fraction of `tested` that a classifier trained on `synthetic` gets wrong. Private.
 
-    It solves the primal problem, which draws nothing at random. Where there is one class to learn
-    from, that is what it says of all.
+    It solves the primal problem, which draws nothing at random. If `synthetic` has one class only, it predicts that
+    class for all rows.
     """
-    wanted, learned = classes_of(tested, target), classes_of(synthetic, target)
+    actual, learned = classes_of(tested, target), classes_of(synthetic, target)
     if learned.all() or not learned.any():
-        told: Classes = np.full(wanted.shape, bool(learned.any()))
+        predicted: Classes = np.full(actual.shape, bool(learned.any()))
     else:
         classifier = cast(_Classifier, LinearSVC(dual=False))  # pyright: ignore[reportArgumentType]  # guessed from "auto"
         classifier.fit(_one_hot(synthetic, target), learned)
-        told = classifier.predict(_one_hot(tested, target))
-    return float(np.mean(np.not_equal(wanted, told), dtype=np.float64))
+        predicted = classifier.predict(_one_hot(tested, target))
+    return float(np.mean(np.not_equal(actual, predicted), dtype=np.float64))
 
 
 def classes_of(table: EncodedTable, target: Target) -> Classes:
-    """Which rows are what the target asks for. As private as the table."""
+    """Which rows belong to the target. As private as the table."""
     codes = table.columns[target.attribute]
     is_hit = codes >= target.least
     return is_hit if target.most is None else is_hit & (codes <= target.most)
 
 
 def _one_hot(table: EncodedTable, target: Target) -> csr_matrix:
-    """A row of noughts and ones for each row, of all attributes that do not tell the target."""
-    told = {target.attribute, *target.hidden}
-    features = [attribute for attribute in table.domain.attributes if attribute.name not in told]
+    """A row of zeros and ones for each row, of all attributes that do not give the target away."""
+    left_out = {target.attribute, *target.hidden}
+    features = [attribute for attribute in table.domain.attributes if attribute.name not in left_out]
     starts = np.cumsum([0, *(attribute.size for attribute in features)])
     columns = [table.columns[a.name] + start for a, start in zip(features, starts.tolist(), strict=False)]
-    places = np.stack(columns, axis=1)
-    rows, width = places.shape
+    positions = np.stack(columns, axis=1)
+    rows, width = positions.shape
     ends: Ints = np.arange(rows + 1, dtype=np.int64) * width
-    return csr_matrix((np.ones(places.size), places.ravel(), ends), shape=(rows, int(starts[-1])))
+    return csr_matrix((np.ones(positions.size), positions.ravel(), ends), shape=(rows, int(starts[-1])))

@@ -3,7 +3,7 @@
 from ppsyn.releases.layout import ANSWERS, LEDGER, MODEL, REPORT
 from ppsyn.releases.reader import read_validation, synthesis_from
 from ppsyn.releases.tables import unpack_answers, unpack_entries
-from ppsyn.reports.page import render
+from ppsyn.reports.release import render
 from ppsyn.reports.released import Released
 from ppsyn.schemas.account import from_bytes
 from ppsyn.schemas.manifest import Manifest

@@ -10,8 +10,8 @@ from support.published import Published, make_release
 
 from ppsyn.flows.cli.owner_report import write
 from ppsyn.flows.cli.release_sources import original_of
-from ppsyn.quality.page import render
 from ppsyn.releases.reader import read_manifest
+from ppsyn.reports.quality import render
 from ppsyn.schemas.quality import Quality
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store

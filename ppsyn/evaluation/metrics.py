@@ -1,6 +1,6 @@
-"""What a synthetic table is asked beside its workload: other marginals, and range queries.
+"""How far a synthetic table is from the real one, by marginals and by range queries. All of it is private.
 
-A range query asks which share of the rows lies in a box of codes. The paper asks them over 210
+A range query asks which fraction of the rows lies in a box of codes. The paper asks them over 210
 sets of three attributes, drawn by weights from squared exponential draws, and over 37 sets of five
 "under the constraint of maximum workload". It follows AIM (McKenna, Mullins, Sheldon and Miklau,
 VLDB 2022), whose skewed workload draws sets with probability proportional to the product of their
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppsyn.arrays import Floats
+from ppsyn.arrays import Floats, Ints
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
@@ -38,6 +38,17 @@ class RangeQuery:
     clique: Clique
     lows: tuple[int, ...]
     highs: tuple[int, ...]
+
+
+def workload_error(private_table: EncodedTable, synthetic: EncodedTable, workload: Sequence[Clique]) -> float:
+    """Mean total variation distance over the workload's marginals. Private."""
+    real, made = TableCounter(private_table), TableCounter(synthetic)
+    return float(np.mean([total_variation(real.counts(clique), made.counts(clique)) for clique in workload]))
+
+
+def total_variation(left: Ints, right: Ints) -> float:
+    """The fraction of rows that would have to change their cell, where both tables count the same cells."""
+    return float(0.5 * np.abs(left / max(1, left.sum()) - right / max(1, right.sum())).sum())
 
 
 def fitting_cliques(domain: Domain, degree: int, max_cells: float = math.inf) -> list[Clique]:
@@ -88,8 +99,8 @@ def _random_range(domain: Domain, clique: Clique, rng: np.random.Generator) -> R
     return RangeQuery(clique, tuple(ends[0].tolist()), tuple(ends[1].tolist()))
 
 
-def shares(counter: TableCounter, domain: Domain, queries: Sequence[RangeQuery]) -> Floats:
-    """The share of rows in each range. As private as the table that is counted."""
+def range_fractions(counter: TableCounter, domain: Domain, queries: Sequence[RangeQuery]) -> Floats:
+    """The fraction of rows in each range. As private as the table that is counted."""
     places: dict[Clique, list[int]] = {}
     for place, query in enumerate(queries):
         places.setdefault(query.clique, []).append(place)
@@ -104,8 +115,8 @@ def shares(counter: TableCounter, domain: Domain, queries: Sequence[RangeQuery])
 
 
 def range_error(private_table: EncodedTable, synthetic: EncodedTable, queries: Sequence[RangeQuery]) -> float | None:
-    """Mean squared difference of the shares; none without queries. Private."""
+    """Mean squared difference of the fractions; none without queries. Private."""
     if not queries:
         return None
-    real, made = (shares(TableCounter(table), table.domain, queries) for table in (private_table, synthetic))
+    real, made = (range_fractions(TableCounter(table), table.domain, queries) for table in (private_table, synthetic))
     return float(np.mean((real - made) ** 2))

@@ -32,6 +32,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (hostile_release(tmp_path_factory.mktemp("hostile")).folder / REPORT).read_bytes()
 
 
+def text_of(page: bytes) -> str:
+    """All texts, with one space where there are several or a line ends."""
+    return " ".join("".join(Reader(page).texts).split())
+
+
 def made_again(release: Published, name: str, without: str | None = None) -> bytes:
     store: Store = in_memory(release.folder, name)
     if without is not None:
@@ -137,7 +142,7 @@ def test_headings_follow_each_other_without_a_gap(page: bytes) -> None:
 
 
 def test_the_guarantee_is_told_as_the_manifest_has_it(release: Published, page: bytes) -> None:
-    text = "".join(Reader(page).texts)
+    text = text_of(page)
     assert "differential privacy with epsilon 2 and delta 1e-6" in text
     assert f"{manifest_of(release.folder).rows:,}" in text
 
@@ -145,20 +150,20 @@ def test_the_guarantee_is_told_as_the_manifest_has_it(release: Published, page: 
 def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_spent(
     release: Published, page: bytes
 ) -> None:
-    said, text = manifest_of(release.folder), "".join(Reader(page).texts)
+    said, text = manifest_of(release.folder), text_of(page)
     assert f"rho {float(said.account.cap):.4g} for all releases together" in text
-    assert f"for all other releases: {float(said.account.cap - said.guarantee.rho):.4g}" in text
+    assert f"All other releases, past and future: {float(said.account.cap - said.guarantee.rho):.4g}" in text
     assert f"{float(release.account.state.left):.4g}" not in text
 
 
 def test_no_bias_of_persons_is_told_where_rows_are_protected(page: bytes) -> None:
-    text = "".join(Reader(page).texts)
+    text = text_of(page)
     assert "bias" not in text
     assert "weigh less" not in text
 
 
 def test_lost_answers_are_told(page: bytes) -> None:
-    assert f"{len(LOST)} answers charged and lost on the way." in "".join(Reader(page).texts)
+    assert f"{len(LOST)} answers were charged but never arrived." in text_of(page)
 
 
 def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
@@ -166,10 +171,11 @@ def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
     person = {"column": "who", "max_rows": 2}
     changes = {"privacy": {"rho": 0.2, "person": person}, "account": {"cap": {"rho": 1.0}}}
     made = make_release(tmp_path, frame, schema, changes=changes)
-    text = "".join(Reader((made.folder / REPORT).read_bytes()).texts)
+    text = text_of((made.folder / REPORT).read_bytes())
     assert "zero-concentrated differential privacy with rho 0.2" in text
-    assert "Had all rows of any one person (of a person with more rows, 2 chosen at random count) not been" in text
-    assert "the ranges show noise alone, not this bias" in text
+    assert "If any one person had not been in the private table, every possible outcome" in text
+    assert "The release uses at most 2 rows of each person, chosen at random." in text
+    assert "The ranges cover the noise, not this bias." in text
     assert "people with more rows weigh less here than in the private table" in text
     assert "epsilon" not in text
 

@@ -1,4 +1,6 @@
-"""What the owner's own page tells is what is so."""
+"""What the owner's report says is true of both tables."""
+
+import re
 
 import numpy as np
 import pytest
@@ -8,24 +10,23 @@ from ppsyn.data.encoding import EncodedTable, encode
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError
 from ppsyn.evaluation import workload_error
-from ppsyn.evaluation.owner_report.findings import compare
-from ppsyn.evaluation.owner_report.tables import Blocks, Both, sampled
+from ppsyn.evaluation.comparison import StreamedTable, TablePair, compare, sample_rows
 from ppsyn.schemas.config import WorkloadConfig
 
 COLUMNS = {column.name: column for column in SCHEMA.columns}
 REAL, MADE = encode(people(), SCHEMA), encode(people(rows=150, seed=1), SCHEMA)
 
 
-def blocks(table: EncodedTable, rows: int = 40) -> Blocks:
+def streamed(table: EncodedTable, rows: int = 40) -> StreamedTable:
     """The table, some rows at a time."""
     count = len(table.columns[table.domain.names[0]])
     parts = [np.arange(start, min(count, start + rows)) for start in range(0, count, rows)]
-    return Blocks(
+    return StreamedTable(
         table.domain, lambda: ({name: codes[part] for name, codes in table.columns.items()} for part in parts)
     )
 
 
-BOTH = Both(blocks(REAL), blocks(MADE, 17))
+BOTH = TablePair(streamed(REAL), streamed(MADE, 17))
 
 
 def test_distances_are_those_of_the_tables() -> None:
@@ -40,15 +41,15 @@ def test_distances_are_those_of_the_tables() -> None:
 def test_what_is_shown_is_what_was_asked_for_and_the_worst() -> None:
     found = compare(BOTH, COLUMNS, WorkloadConfig(), named=[("score", "sex")])
     why = {one.clique: one.why for one in found.shown}
-    assert why["sex", "score"] == "asked for"
+    assert why["sex", "score"] == "requested"
     worst = max(found.pairs, key=lambda pair: found.distances[pair])
-    assert why[worst] in ("asked for", "among the worst pairs")
+    assert why[worst] in ("requested", "among the worst pairs")
     for one in found.shown:
         assert (one.private.sum(), one.synthetic.sum()) == (200, 150)
 
 
 def test_a_table_is_its_own_best_copy() -> None:
-    found = compare(Both(blocks(REAL), blocks(REAL, 33)), COLUMNS, WorkloadConfig())
+    found = compare(TablePair(streamed(REAL), streamed(REAL, 33)), COLUMNS, WorkloadConfig())
     assert set(found.distances.values()) == {0.0}
     assert found.ranges is not None
     assert not found.ranges.errors.any()
@@ -77,7 +78,9 @@ def test_a_classifier_that_learned_what_is_so_beats_the_commoner_answer() -> Non
             "score": rng.integers(0, 5, 4000).astype(np.int32),
         },
     )
-    found = compare(Both(blocks(table, 999), blocks(table, 999)), COLUMNS, WorkloadConfig(), targets=["sex", "age"])
+    found = compare(
+        TablePair(streamed(table, 999), streamed(table, 999)), COLUMNS, WorkloadConfig(), targets=["sex", "age"]
+    )
     assert [one.target.attribute for one in found.classified] == ["sex", "age"]
     assert found.tested == 2000
     for one in found.classified:
@@ -99,17 +102,22 @@ def test_what_is_none_of_the_table_is_refused(named: list[tuple[str, ...]], targ
 
 def test_a_table_without_rows_is_compared_too() -> None:
     empty = encode(people().iloc[:0], SCHEMA)
-    found = compare(Both(Blocks(REAL.domain, lambda: [empty.columns]), BOTH.synthetic), COLUMNS, WorkloadConfig())
+    found = compare(
+        TablePair(StreamedTable(REAL.domain, lambda: [empty.columns]), BOTH.synthetic), COLUMNS, WorkloadConfig()
+    )
     assert (found.rows, found.classified) == (0, ())
 
 
 def test_a_sample_has_rows_of_the_table_and_all_of_a_small_one() -> None:
-    assert sorted(sampled(BOTH.private, 10**6, 0).columns["age"].tolist()) == sorted(REAL.columns["age"].tolist())
-    few = sampled(BOTH.private, 30, 0)
+    assert sorted(sample_rows(BOTH.private, 10**6, 0).columns["age"].tolist()) == sorted(REAL.columns["age"].tolist())
+    few = sample_rows(BOTH.private, 30, 0)
     assert len(few.columns["age"]) == 30
     rows = set(zip(*(REAL.columns[name].tolist() for name in REAL.domain.names), strict=True))
     assert set(zip(*(few.columns[name].tolist() for name in REAL.domain.names), strict=True)) <= rows
 
 
 def test_private_objects_show_nothing_of_the_table() -> None:
-    assert (repr(BOTH), repr(BOTH.private)) == ("Both()", "Blocks()")
+    assert (repr(BOTH), repr(BOTH.private)) == ("TablePair()", "StreamedTable()")
+    found = compare(BOTH, COLUMNS, WorkloadConfig())
+    for value in (found, found.singles[0], found.ranges, found.classified[0]):
+        assert re.fullmatch(r"<[\w.]+ object at 0x[0-9a-f]+>", repr(value))

@@ -10,15 +10,16 @@ from support.benchmark_tables import toy_table
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
-from ppsyn.evaluation.queries import (
+from ppsyn.evaluation.metrics import (
     MAX_CELLS,
     RANGES_A_SET,
     RangeQuery,
     all_marginals,
     fitting_cliques,
     range_error,
+    range_fractions,
     range_queries,
-    shares,
+    workload_error,
 )
 
 sizes = st.lists(st.integers(1, 12), min_size=3, max_size=8)
@@ -55,7 +56,9 @@ def test_the_share_of_a_range_is_that_of_the_rows_in_it(case: tuple[EncodedTable
     inside = [
         all(low <= code <= high for code, low, high in zip(row, query.lows, query.highs, strict=True)) for row in rows
     ]
-    assert shares(TableCounter(table), table.domain, [query])[0] == pytest.approx(sum(inside) / max(1, len(rows)))
+    assert range_fractions(TableCounter(table), table.domain, [query])[0] == pytest.approx(
+        sum(inside) / max(1, len(rows))
+    )
 
 
 @given(sizes, st.sampled_from([3, 5]), st.integers(0, 5))
@@ -112,3 +115,32 @@ def test_single_attributes_count_however_large_and_pairs_within_the_limit() -> N
 
 def test_there_is_nothing_to_ask_where_no_set_fits() -> None:
     assert range_queries(domain_of([3, 3]), 3, 0) == ()
+
+
+# Marginals
+
+DOMAIN = Domain((Attribute("a", 2), Attribute("b", 3)))
+
+
+def table(a: list[int], b: list[int]) -> EncodedTable:
+    return EncodedTable(DOMAIN, {"a": np.array(a, np.int32), "b": np.array(b, np.int32)})
+
+
+def test_a_table_is_at_no_distance_from_itself() -> None:
+    assert workload_error(table([0, 1], [2, 0]), table([0, 1], [2, 0]), [("a",), ("a", "b")]) == 0
+
+
+def test_disjoint_tables_are_at_distance_one_and_means_are_taken() -> None:
+    real, made = table([0, 0], [0, 0]), table([1, 1], [0, 0])
+    assert workload_error(real, made, [("a",)]) == 1
+    assert workload_error(real, made, [("a",), ("b",)]) == pytest.approx(0.5)
+
+
+def test_row_numbers_do_not_matter_and_empty_tables_do_not_divide_by_zero() -> None:
+    assert workload_error(table([0, 1], [0, 0]), table([0, 1, 0, 1], [0] * 4), [("a",)]) == 0
+    assert np.isfinite(workload_error(table([], []), table([0], [0]), [("a",)]))
+
+
+def test_counts_are_in_the_order_of_the_domain() -> None:
+    counts = TableCounter(table([0, 1, 1], [2, 0, 0])).counts(("a", "b"))
+    assert counts.reshape(2, 3).tolist() == [[0, 0, 1], [2, 0, 0]]
