@@ -31,6 +31,12 @@ class Guarantee(FrozenModel):
     unit: str
     """What is protected, and by how many of its rows at most a table is moved."""
 
+    @property
+    def cost(self) -> str:
+        """What was spent, in words: `epsilon 1 at delta 1e-09 (rho 0.0156)`."""
+        rho = f"rho {float(self.rho):.6g}"
+        return rho if self.epsilon is None else f"epsilon {self.epsilon:.4g} at delta {self.delta:g} ({rho})"
+
 
 class AccountPart(FrozenModel):
     """What ledger.parquet holds: the run's grant and its charges, which are a chain of their own in the account."""

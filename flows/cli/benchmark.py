@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ppsyn.flows.cli.locations import FilePath
-from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
+from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
 from ppsyn.flows.ephemeral_server import prefect_api
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _benchmark_options(function: F) -> F:
 @click.command()
 @_benchmark_options
 @JSON_OPTION
-@told
+@handle_errors
 def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None:
     """Compare mechanisms on tables whose contents may be known.
 

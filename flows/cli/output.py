@@ -1,9 +1,9 @@
-"""How a command tells what it has found, and what went wrong."""
+"""What commands print: tables, JSON, questions and errors."""
 
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
@@ -13,11 +13,13 @@ from ppsyn.flows.cli.exit_codes import Exit, exit_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_PIPE_COLUMNS = 10_000
+
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
-def told(function: F) -> F:
-    """Tell a person's mistake in a sentence, and give each kind of failure its exit code."""
+def handle_errors(function: F) -> F:
+    """Print an expected error as one line and exit with its code; a defect keeps its traceback."""
 
     @wraps(function)
     def command(*args: object, **kwargs: object) -> object:
@@ -35,7 +37,7 @@ def told(function: F) -> F:
 
 
 def fail(code: Exit, message: str) -> NoReturn:
-    """Tell what went wrong, and leave."""
+    """Print an error and exit."""
     click.echo(coloured(message, "red"), err=True)
     sys.exit(code)
 
@@ -50,8 +52,46 @@ def print_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they are."""
+    for line in lines:
+        click.echo(line)
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    unwrapped: Collection[str] = (),
+    to_stderr: bool = False,
+) -> None:
+    """Print a table, as wide as the terminal; elsewhere, such as in a pipe, as wide as it needs.
+
+    Args:
+        headings: Of its columns.
+        rows: A text for each column; no markup.
+        numbers: Columns that are aligned to the right.
+        unwrapped: Columns whose texts stay on one line.
+        to_stderr: Whether to print to standard error.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name in headings:
+        table.add_column(name, justify="right" if name in numbers else "left", no_wrap=name in unwrapped)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(stderr=to_stderr)
+    if not (console.is_terminal or os.environ.get("COLUMNS")):
+        console.width = _PIPE_COLUMNS
+    console.print(table)
+
+
 def confirm(question: str) -> None:
-    """Ask, and leave unless the answer is yes."""
+    """Ask, and exit unless the answer is yes."""
     try:
         is_confirmed = click.confirm(question)
     except click.Abort:

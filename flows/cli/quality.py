@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ppsyn.flows.cli.locations import F, FilePath, open_release_at, open_store_at, store_options
-from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
+from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
 
 if TYPE_CHECKING:
     from ppsyn.flows.cli.release_sources import Original
@@ -50,7 +50,7 @@ def _named(marginals: tuple[str, ...]) -> list[list[str]]:
 )  # fmt: skip
 @_original_options
 @JSON_OPTION
-@told
+@handle_errors
 def quality(
     rho: float | None, epsilon: float | None, marginals: tuple[str, ...], as_json: bool, release: str, **location: Any
 ) -> None:
@@ -99,7 +99,7 @@ def quality(
 )  # fmt: skip
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="An attribute to classify; may be repeated.")
 @_original_options
-@told
+@handle_errors
 def private_report(
     out: str, marginals: tuple[str, ...], targets: tuple[str, ...], release: str, **location: Any
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ppsyn.flows.cli.locations import FilePath
-from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
+from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
 from ppsyn.flows.ephemeral_server import prefect_api
 
 
@@ -21,7 +21,7 @@ from ppsyn.flows.ephemeral_server import prefect_api
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--log", type=FilePath(Path), help="A file to add a plain line a round to.")
 @JSON_OPTION
-@told
+@handle_errors
 def release(
     file: str,
     *,

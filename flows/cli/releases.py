@@ -9,7 +9,7 @@ import click
 
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.locations import FilePath, bucket_options, open_release_at, open_store_at
-from ppsyn.flows.cli.output import JSON_OPTION, coloured, print_json, told
+from ppsyn.flows.cli.output import JSON_OPTION, coloured, handle_errors, print_json
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS, WORKERS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--account", metavar="STORE", help="Also check the account itself, in this store.")
 @bucket_options
 @JSON_OPTION
-@told
+@handle_errors
 def audit(release: str, account: str | None, as_json: bool, **location: Any) -> None:
     """Check RELEASE, a published folder, without the private table.
 
@@ -96,7 +96,7 @@ def audit(release: str, account: str | None, as_json: bool, **location: Any) -> 
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @bucket_options
 @JSON_OPTION
-@told
+@handle_errors
 def regenerate(
     release: str,
     *,

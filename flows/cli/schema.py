@@ -9,7 +9,7 @@ import click
 
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.locations import FilePath, bucket_options
-from ppsyn.flows.cli.output import told
+from ppsyn.flows.cli.output import handle_errors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ def schema() -> None:
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @click.option("--public", "sample", metavar="SAMPLE", help="A table whose values are public, to fill the draft from.")
 @_table_options
-@told
+@handle_errors
 def draft(table: str, out: str | None, force: bool, sample: str | None, **location: Any) -> None:
     """Draft a schema of TABLE from the names and types of its columns. No row of it is read.
 
@@ -84,7 +84,7 @@ def _write(path: Path, text: str, *, is_forced: bool) -> None:
 @click.argument("schema_file", metavar="SCHEMA", type=FilePath())
 @click.option("--anywhere", is_flag=True, help="Print even where standard output is no terminal.")
 @_table_options
-@told
+@handle_errors
 def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None:
     """Tell what SCHEMA would make of the values of TABLE: kept, clipped, to other, to null, refused.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ppsyn.flows.cli.exit_codes import Exit
-from ppsyn.flows.cli.output import JSON_OPTION, print_json, told
+from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
 
 if TYPE_CHECKING:
     from ppsyn.selftest.attacks import Finding
@@ -45,7 +45,7 @@ def selftest() -> None:
     help="A folder for selftest.json, the table selftest.md and the plot selftest.svg.",
 )
 @JSON_OPTION
-@told
+@handle_errors
 def privacy(
     *,
     cases: tuple[str, ...],

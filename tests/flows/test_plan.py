@@ -76,7 +76,7 @@ def test_the_account_is_told_before_and_after_it_is_opened(file: Path) -> None:
 def test_a_budget_without_delta_is_told_in_rho(file: Path) -> None:
     result = ppsyn("plan", str(file), "--set", "privacy={rho: 0.1}", "--set", "account.cap={rho: 1}")
     assert result.exit_code == 0
-    assert re.search(r"^ +rho +noise, of rows", result.stdout, re.MULTILINE)
+    assert re.search(r"^ +rho +error", result.stdout, re.MULTILINE)
     assert "0.1 *" in result.stdout
 
 

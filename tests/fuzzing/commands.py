@@ -13,7 +13,7 @@ from ppsyn.data.ingest import ingest as read_all
 from ppsyn.data.sources import reading
 from ppsyn.errors import SourceError
 from ppsyn.flows.cli.main import main
-from ppsyn.flows.cli.output import told
+from ppsyn.flows.cli.output import handle_errors
 from ppsyn.flows.preflight import read_inputs
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
@@ -21,7 +21,7 @@ from ppsyn.storage import open_store
 
 @click.command()
 @click.argument("folder")
-@told
+@handle_errors
 def load(folder: str) -> None:
     """Load a saved synthesis and make rows of it."""
     ppsyn.load(folder).generate(50)
@@ -29,7 +29,7 @@ def load(folder: str) -> None:
 
 @click.command()
 @click.argument("file")
-@told
+@handle_errors
 def ingest(file: str) -> None:
     """Read a private table to codes, as a release does after it has reserved its budget."""
     config, table = read_inputs(file, ())

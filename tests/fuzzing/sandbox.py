@@ -35,9 +35,8 @@ _ENVIRONMENT = {
 }
 
 _MODULES = (
-    "ppsyn.flows.cli.main", "ppsyn.flows.cli.schema_check_view", "ppsyn.flows.cli.plan_view", "ppsyn.flows.preflight",
-    "ppsyn.flows.cli.owner_report", "ppsyn.flows.cli.quality_view", "ppsyn.flows.cli.regenerate",
-    "ppsyn.flows.cli.account_view", "ppsyn.flows.cli.tables", "ppsyn.schema_draft", "ppsyn.evaluation.schema_check",
+    "ppsyn.flows.cli.main", "ppsyn.flows.preflight", "ppsyn.mechanisms.forecast", "ppsyn.quality.run",
+    "ppsyn.evaluation.owner_report.page", "ppsyn.runs.cleanup", "ppsyn.schema_draft", "ppsyn.evaluation.schema_check",
     "ppsyn.synthesis_files",
     "ppsyn.data.ingest", "ppsyn.releases.audit", "great_expectations", "rich.console", "fuzzing.commands",
 )  # fmt: skip

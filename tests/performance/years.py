@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from uuid import uuid4
 
-from ppsyn.flows.cli.account_view import statement
+from ppsyn.flows.cli.accounts import read_statement
 from ppsyn.privacy.account import RunAccount, StoredAccount
 from ppsyn.privacy.account_state import AccountState
 from ppsyn.privacy.chain import Chain
@@ -80,7 +80,7 @@ def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, flo
         "ppsyn budget": lambda: _run(["budget", dataset, "--store", place.url], folder),
         "ppsyn audit --account": lambda: _run(["audit", at, "--account", place.url], folder),
         "reserve, first charge, close": lambda: _seconds(lambda: _open(store, dataset)),
-        "budget": lambda: _seconds(lambda: statement(store, dataset).as_json()),
+        "budget": lambda: _seconds(lambda: read_statement(store, dataset).as_json()),
         "audit": lambda: _seconds(lambda: _audit(place, dataset, first)),
     }
     return {name: statistics.median(work() for _ in range(repeats)) for name, work in works.items()}

@@ -334,7 +334,7 @@ def test_the_budget_as_json_says_what_the_text_says(release: Published) -> None:
     for name in ("cap", "spent", "reserved", "left"):
         assert re.search(rf"^{name} +{found[name]['rho_value']:.6g} ", text, re.MULTILINE)
     for part in found["releases"]:
-        assert re.search(rf"^{part['run']} +{part['state']} +{part['spends']} ", text, re.MULTILINE)
+        assert re.search(rf"^{part['run']} +{part['state']} +{part['charges']} ", text, re.MULTILINE)
 
 
 def test_the_store_may_be_named_by_the_environment(release: Published, monkeypatch: pytest.MonkeyPatch) -> None:

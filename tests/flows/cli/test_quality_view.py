@@ -121,7 +121,7 @@ def test_the_budget_shows_what_it_cost_as_a_part_of_its_own(store: Path) -> None
     bought(store, rho=0.05)
     told = ppsyn("budget", "people", "--store", store, "--json")
     (budget,) = [budget for budget in json.loads(told.stdout)["releases"] if budget["quality_of"]]
-    assert (budget["quality_of"], budget["state"], budget["spends"], budget["spent"]["rho_value"]) == (
+    assert (budget["quality_of"], budget["state"], budget["charges"], budget["spent"]["rho_value"]) == (
         RUN,
         "published",
         2,

@@ -10,7 +10,7 @@ from support.accounts import LyingStore, contents, reopened
 from support.published import ABANDONED, OPEN, RUN, SCHEMA, Published, config_of, shared_release
 
 from ppsyn.errors import AccountError
-from ppsyn.flows.cli.account_view import statement
+from ppsyn.flows.cli.accounts import read_statement
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.quality.run import check_possible as check_quality
 from ppsyn.releases.reader import read_manifest
@@ -114,7 +114,7 @@ def test_a_new_run_is_refused_with_the_names_of_what_the_account_lacks_and_leave
 def test_what_the_account_has_left_is_not_told_then(folder: Path, root: Store, harm: str) -> None:
     HARMS[harm][0](folder)
     with pytest.raises(AccountError, match="removed or set back"):
-        statement(root, "people")
+        read_statement(root, "people")
 
 
 def test_nor_are_figures_measured(folder: Path, root: Store, config: ReleaseConfig) -> None:

@@ -11,7 +11,7 @@ from support.killing import Stage, run_of, starter_for
 from support.published import ABANDONED, OPEN, RUN, Published, begin, config_of, copied, people, shared_release
 
 from ppsyn.errors import AccountError, RunError, StoreError
-from ppsyn.flows.cli.account_view import state_of, statement
+from ppsyn.flows.cli.accounts import read_statement, state_of
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
 from ppsyn.privacy.account import StoredAccount
@@ -39,10 +39,10 @@ def ppsyn(*arguments: object) -> Result:
 
 
 def test_giving_a_run_up_frees_what_it_reserved_and_removes_its_table(store: Store) -> None:
-    before = statement(store, "people").state
+    before = read_statement(store, "people").state
     ledger, left = StoredAccount(store, "people").chain(OPEN).ledger, before.left
     found = give_up(store, None, OPEN)
-    after = statement(store, "people").state
+    after = read_statement(store, "people").state
     assert (found.freed, found.spent, found.stuck) == (ledger.left, ledger.spent, ())
     assert after.left == left + ledger.left
     assert state_of(after.budgets[OPEN]) == "abandoned"
@@ -55,7 +55,7 @@ def test_a_run_is_given_up_from_its_account_alone(store: Store, gone: str) -> No
         if key.startswith(f"runs/{OPEN}/{gone}") and not key.startswith(private_folder(OPEN)):
             Path(store.url(key)).unlink()
     assert ppsyn("abandon", OPEN, "--yes", "--store", store.location.url).exit_code == 0
-    assert state_of(statement(store, "people").state.budgets[OPEN]) == "abandoned"
+    assert state_of(read_statement(store, "people").state.budgets[OPEN]) == "abandoned"
     assert store.keys(private_folder(OPEN)) == []
 
 
@@ -98,7 +98,7 @@ def test_a_run_whose_table_may_be_anywhere_is_given_up_and_that_is_told(release:
     assert ended.exit_code == Exit.STORE
     assert "is abandoned" in ended.stdout
     assert "Give the release file" in ended.stderr
-    assert not statement(store, "people").state.budgets[OPEN].is_open
+    assert not read_statement(store, "people").state.budgets[OPEN].is_open
 
 
 @pytest.fixture
