@@ -71,7 +71,7 @@ def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, flo
     settings = [*_SETTINGS, f"stores.root={place.url}"]
     config = load_release(file, settings)
     store, dataset = open_store(place), config.dataset
-    first = _release(config)
+    first = make_release(config)
     _fill(store, dataset, first, size)
     at = f"{place.url}/releases/{dataset}/{first}"
     changed = [part for setting in settings for part in ("--set", setting)]
@@ -86,7 +86,7 @@ def _measured(folder: Path, file: str, size: int, repeats: int) -> dict[str, flo
     return {name: statistics.median(work() for _ in range(repeats)) for name, work in works.items()}
 
 
-def _release(config: ReleaseConfig) -> str:
+def make_release(config: ReleaseConfig) -> str:
     """A whole release by the functions that the pipeline calls; the run."""
     ref = ref_of(config, f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:8]}")
     table = TableSchema.load(config.table)

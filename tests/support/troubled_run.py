@@ -1,18 +1,23 @@
-"""A small run in a process of its own, whose disk fills up or is read-only; tells how it ended.
+"""A small run in a process of its own, whose disk fills up or is read-only, or whose clock jumps; tells how it ended.
 
-unshare -m python tests/troubled_run.py full FOLDER KILOBYTES        a disk of so many, enlarged for a resume
-unshare -m python tests/troubled_run.py read-only FOLDER QUESTIONS   after so many, and writable for a resume
-python tests/troubled_run.py clock FOLDER QUESTIONS JUMP             after so many; by libfaketime, which reads CLOCK
+python -m support.troubled_run full FOLDER KILOBYTES         a disk of so many, enlarged for a resume; with `unshare -m`
+python -m support.troubled_run read-only FOLDER QUESTIONS    after so many, and writable for a resume; with `unshare -m`
+python -m support.troubled_run clock FOLDER QUESTIONS JUMP   after so many, and back after two more; with `clock_in`
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.published import DATASET, RUN, SCHEMA, config_of, finish, people, stage
+from support.published import DATASET, RUN, SCHEMA, config_of, people, stage
 
 from ppsyn.errors import StoreError
 from ppsyn.privacy.account import StoredAccount
@@ -32,19 +37,47 @@ def release_in(folder: Path, root: Location) -> ReleaseConfig:
     return config_of(folder / "table.parquet", root)
 
 
-def go_on(config: ReleaseConfig, questions: int | None = None) -> None:
-    """Begin the run or go on with it, as the flow does: for so many questions, or to its publication."""
+_DAY = 86_400
+JUMPS = (3650 * _DAY, -3650 * _DAY, _DAY, -_DAY, 3600, -3600, 61, -61)
+"""Of a clock, in seconds."""
+
+
+def clock_in(folder: Path) -> Mapping[str, str] | None:
+    """An environment whose clock is off by what the folder's file `clock` says; None where there is no C compiler."""
+    compiler, library = shutil.which("cc"), folder / "clock.so"
+    if compiler is None:
+        return None
+    source = Path(__file__).with_name("clock.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
+    set_clock(folder, 0)
+    return {**os.environ, "LD_PRELOAD": str(library), "PPSYN_TEST_CLOCK": str(folder / "clock")}
+
+
+def set_clock(folder: Path, offset: int) -> None:
+    """Set the clock of `clock_in`, also while processes run."""
+    (folder / "clock.new").write_text(f"{offset}\n", encoding="utf-8")
+    (folder / "clock.new").replace(folder / "clock")
+
+
+def go_on(config: ReleaseConfig, questions: int | None = None, before: Callable[[int], None] | None = None) -> None:
+    """Begin the run or go on with it, as the flow does: for so many questions, or to its publication.
+
+    Args:
+        before: Called with the number of each question before it is asked.
+    """
     ref = records.ref_of(config, RUN)
     records.begin(ref, config, SCHEMA)
     run = Run(ref)
     if not is_published(run):
         records.snapshot(ref)
+        while run.state.stage != "done" and questions != 0:
+            if before is not None:
+                before(run.step)
+            run.ask()
+            run.absorb()
+            questions = None if questions is None else questions - 1
         if questions is not None:
-            for _ in range(questions):
-                run.ask()
-                run.absorb()
             return
-        run = finish(run)
         stage(run)
     publish(run)
 
@@ -79,11 +112,25 @@ def _tried(config: ReleaseConfig) -> str | None:
     return None
 
 
-def main(kind: str, folder: Path, number: int) -> dict[str, object]:
+def _with_a_clock(config: ReleaseConfig, folder: Path, number: int, jump: int) -> dict[str, object]:
+    clocks = list[str]()
+
+    def before(question: int) -> None:
+        if question in {number, number + 2}:
+            set_clock(folder, jump if question == number else 0)
+        clocks.append(datetime.now(UTC).isoformat())
+
+    go_on(config, before=before)
+    return {"clocks": clocks, "ended": outcome(config)}
+
+
+def main(kind: str, folder: Path, number: int, jump: int = 0) -> dict[str, object]:
     """Run it; what is told is how it stood when it was refused, and how in the end."""
     root = folder / "store"
     root.mkdir()
     config = release_in(folder, Location(url=str(root)))
+    if kind == "clock":
+        return _with_a_clock(config, folder, number, jump)
     if kind == "full":
         _mounted(f"size={number}k", root)
         refused = _tried(config)
@@ -100,6 +147,17 @@ def main(kind: str, folder: Path, number: int) -> dict[str, object]:
     return {"refused": refused, "stood": stood, "ended": outcome(config)}
 
 
+def told_by(*words: str, before: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a run in a process of its own tells, which other words may start."""
+    command = [*before, sys.executable, "-m", "support.troubled_run", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=600, env=settings, cwd=Path(__file__).parents[1]
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 if __name__ == "__main__":
-    told = main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    told = main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))
     sys.stdout.write(json.dumps(told) + "\n")

@@ -1,17 +1,16 @@
-"""Stores that are slow, in trouble, cut off, full or read-only: the run is published once and paid once."""
+"""Stores that are slow, in trouble, cut off, full or read-only, and clocks that jump: published once, paid once."""
 
-import json
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import troubled_run
 from support.faulty import FAULTS, Fault, faulty
 from support.published import TINY
 from support.servers import SeaweedFS
-from support.troubled_run import go_on, outcome, release_in
+from support.troubled_run import JUMPS, clock_in, go_on, outcome, release_in, told_by
 
 from ppsyn.errors import StoreError
 from ppsyn.privacy.budget import rho_of
@@ -53,25 +52,13 @@ def test_a_server_in_trouble_is_waited_for_or_the_run_goes_on_when_it_is_over(
     assert_published_and_paid_once(outcome(release_in(tmp_path, s3)))
 
 
-def told_by(*command: str) -> dict[str, Any]:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 @pytest.fixture
 def own_mounts(tmp_path: Path) -> tuple[str, ...]:
     """A command that gives what it runs mounts of its own."""
     mount = ("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path))
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("nobody here may mount anything")
-    return ("unshare", "-m", sys.executable, troubled_run.__file__)
+    return ("unshare", "-m")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +67,7 @@ def own_mounts(tmp_path: Path) -> tuple[str, ...]:
 def test_a_disk_that_is_full_stops_a_run_which_goes_on_when_there_is_room(
     own_mounts: tuple[str, ...], tmp_path: Path, kilobytes: int
 ) -> None:
-    told = told_by(*own_mounts, "full", str(tmp_path), str(kilobytes))
+    told = told_by("full", str(tmp_path), str(kilobytes), before=own_mounts)
     assert "No space left on device" in told["refused"]
     assert not told["stood"]["published"]
     assert told["stood"]["charged"] <= BUDGET
@@ -91,7 +78,23 @@ def test_a_disk_that_is_full_stops_a_run_which_goes_on_when_there_is_room(
 def test_a_disk_that_is_read_only_stops_a_run_before_its_next_charge(
     own_mounts: tuple[str, ...], tmp_path: Path, questions: int
 ) -> None:
-    told = told_by(*own_mounts, "read-only", str(tmp_path), str(questions))
+    told = told_by("read-only", str(tmp_path), str(questions), before=own_mounts)
     assert "Read-only file system" in told["refused"]
     assert told["stood"]["charges"] == told["stood"]["answers"] == questions
+    assert_published_and_paid_once(told["ended"])
+
+
+@pytest.mark.parametrize(
+    ("question", "jump"),
+    [(3, JUMPS[0]), (14, JUMPS[1]), *(pytest.param(3, jump, marks=pytest.mark.slow) for jump in JUMPS[1:])],
+)
+def test_a_clock_that_jumps_changes_nothing(tmp_path: Path, question: int, jump: int) -> None:
+    settings = clock_in(tmp_path)
+    if settings is None:
+        pytest.skip("There is no C compiler here.")
+    told = told_by("clock", str(tmp_path), str(question), str(jump), settings=settings)
+    clocks, a_while = [datetime.fromisoformat(clock) for clock in told["clocks"]], timedelta(seconds=50)
+    assert abs(clocks[question] - clocks[question - 1] - timedelta(seconds=jump)) < a_while
+    if question + 2 < len(clocks):
+        assert abs(clocks[question + 2] - clocks[question + 1] + timedelta(seconds=jump)) < a_while
     assert_published_and_paid_once(told["ended"])
