@@ -78,7 +78,7 @@ class Tuning(FrozenModel):
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
     """Which method spends the budget. The settings from `partition` to `loose` are those of `ppsyn`."""
     partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
-    """How the cells of a marginal are merged before it is measured; of a grid, only contrasts are."""
+    """How the cells of a marginal are merged before it is measured; of a grid, only residuals are."""
     initial: Share = 0.2
     """Share of the budget for one-way marginals, at least."""
     most_initial: Share = 0.6

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ppsyn.data.encoding.parsing import is_null
 from ppsyn.data.person_ids import plain
 from ppsyn.errors import ConfigError, SchemaError, StoreError, translated
-from ppsyn.privacy.limits import MOST_ROWS
+from ppsyn.privacy.partition import MOST_ROWS
 
 Keys: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.void]

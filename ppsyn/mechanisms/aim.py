@@ -8,7 +8,7 @@ from typing_extensions import override
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import Method
 from ppsyn.mechanisms.state import Plan, Round, State
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest
 
@@ -25,12 +25,12 @@ class Aim(Method):
 
     @override
     def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
-        rho = floored(self.round_rho(plan) * (1 - _SELECT))
+        rho = round_down(self.round_rho(plan) * (1 - _SELECT))
         return tuple(MeasureRequest((a.name,), finest(a.size), rho) for a in plan.domain.attributes)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
-        return floored(plan.rho / (_ROUNDS_PER_ATTRIBUTE * len(plan.domain.attributes)))
+        return round_down(plan.rho / (_ROUNDS_PER_ATTRIBUTE * len(plan.domain.attributes)))
 
     @override
     def select_share(self, plan: Plan) -> Fraction:

@@ -8,7 +8,7 @@ from ppsyn.domain import varied
 from ppsyn.errors import InvariantError
 from ppsyn.mechanisms.base import Method
 from ppsyn.mechanisms.state import Plan, State
-from ppsyn.privacy.fractions import divide
+from ppsyn.privacy.budget import divide
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest
 

@@ -23,7 +23,7 @@ from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import unfitted
 from ppsyn.model.inference_plan import Measurement
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import equal_width
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, MeasureRequest, Request, Selected, SelectRequest
 from ppsyn.schemas.config import AlgorithmConfig
@@ -97,12 +97,12 @@ def _is_last(state: State) -> bool:
 
 def _select_rho(state: State) -> Fraction:
     whole = state.left if _is_last(state) else state.round_rho
-    return floored(whole * method_of(state.plan).select_share(state.plan))
+    return round_down(whole * method_of(state.plan).select_share(state.plan))
 
 
 def _measure_rho(state: State) -> Fraction:
     """What is left of the round after its selection; the last round takes all there is."""
-    share = state.round_rho - floored(state.round_rho * method_of(state.plan).select_share(state.plan))
+    share = state.round_rho - round_down(state.round_rho * method_of(state.plan).select_share(state.plan))
     return state.left if state.left < share + state.round_rho else share
 
 

@@ -14,7 +14,7 @@ from ppsyn.mechanisms.base import Method
 from ppsyn.mechanisms.independent import each_attribute
 from ppsyn.mechanisms.state import Plan, State
 from ppsyn.model.inference_plan import Measurement
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import Partition, finest, number_groups
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
 
@@ -39,7 +39,7 @@ class Mst(Method):
     @override
     def round_rho(self, plan: Plan) -> Fraction:
         edges = len(varied(plan.domain)) - 1
-        return floored(plan.rho * 2 * _THIRD / edges) if edges else Fraction(0)
+        return round_down(plan.rho * 2 * _THIRD / edges) if edges else Fraction(0)
 
     @override
     def select_share(self, plan: Plan) -> Fraction:

@@ -7,7 +7,7 @@ from typing_extensions import override
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import Method
 from ppsyn.mechanisms.state import Plan, State
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.requests import Candidate, MeasureRequest
 
 _SELECT = Fraction(1, 10)
@@ -26,7 +26,7 @@ class Mwem(Method):
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
-        return floored(plan.rho / len(plan.domain.attributes))
+        return round_down(plan.rho / len(plan.domain.attributes))
 
     @override
     def select_share(self, plan: Plan) -> Fraction:

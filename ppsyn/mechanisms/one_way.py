@@ -21,7 +21,7 @@ from ppsyn.mechanisms.partitions.order import partition_in_order
 from ppsyn.mechanisms.partitions.sequence import NOISE_L1
 from ppsyn.mechanisms.state import Plan
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.privacy.fractions import divide, floored
+from ppsyn.privacy.budget import divide, round_down
 from ppsyn.privacy.partition import equal_width, finest
 from ppsyn.privacy.requests import MeasureRequest, noise_scale
 
@@ -52,7 +52,7 @@ def fine_requests(plan: Plan, model: GraphicalModel, rho: Fraction) -> tuple[Mea
         model: What the first answers gave.
         rho: What the first answers were a part of.
     """
-    added = plan.rho * floored(Fraction(_share(plan, model, rho))) - rho
+    added = plan.rho * round_down(Fraction(_share(plan, model, rho))) - rho
     more = _parts(plan, added) if added > 0 else [(a, Fraction(0)) for a, _ in _parts(plan, rho)]
     requests: list[MeasureRequest] = []
     for (a, part), (_, extra) in zip(_parts(plan, rho), more, strict=True):
@@ -77,7 +77,7 @@ def _share(plan: Plan, model: GraphicalModel, rho: Fraction) -> float:
 
 
 def _first(part: Fraction, plan: Plan) -> Fraction:
-    return floored(part * Fraction(plan.config.coarse))
+    return round_down(part * Fraction(plan.config.coarse))
 
 
 def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, sensitivity: int) -> MeasureRequest:

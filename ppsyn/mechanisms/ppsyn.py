@@ -13,7 +13,7 @@ from ppsyn.mechanisms.folding import folded
 from ppsyn.mechanisms.one_way import coarse_requests, fine_requests
 from ppsyn.mechanisms.state import Plan, Round, State
 from ppsyn.model.inference_plan import Measurement
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
 
 
@@ -31,12 +31,12 @@ class Partitioned(Method):
     @override
     def settle(self, state: State) -> State:
         """Fold large attributes, where the model lives on groups of their values from here on; plan the rounds."""
-        round_rho = floored(state.left / state.plan.config.rounds)
+        round_rho = round_down(state.left / state.plan.config.rounds)
         return folded(replace(state, planned_rho=round_rho, round_rho=round_rho), state.plan.config.fold)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
-        return floored((plan.rho - _initial_rho(plan)) / plan.config.rounds)
+        return round_down((plan.rho - _initial_rho(plan)) / plan.config.rounds)
 
     @override
     def select_share(self, plan: Plan) -> Fraction:

@@ -9,8 +9,7 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError, translated
-from ppsyn.privacy.account_state import AccountState, RunBudget, begin_state
-from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.account_state import AccountState, Chain, RunBudget, begin_state
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Opening, Reservation, Seal, Spent, to_bytes
 from ppsyn.storage import Store

@@ -1,11 +1,16 @@
-"""The rules of an account: which entry may follow which. One place for writers and for auditors."""
+"""The rules of an account and of a run's charges: which entry may follow which.
+
+Writers and auditors use the same rules. `AccountState` follows the entries of the account itself: its opening,
+reservations, closes and changes of the cap. A `Chain` follows the charges of one run, from its grant to its seal.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
-from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, translated
+from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError, translated
+from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.schemas.account import (
     FIRST,
     CapChange,
@@ -18,6 +23,7 @@ from ppsyn.schemas.account import (
     Seal,
     from_bytes,
     hash_of,
+    to_bytes,
 )
 
 
@@ -119,7 +125,7 @@ class AccountState:
         Raises:
             AccountError: If it may not come next; nothing changes.
         """
-        entry = _parsed(data, self.count)
+        entry = _parse(data, str(self.count))
         self._take(entry)
         self.head, self.count = hash_of(data), self.count + 1
         return entry
@@ -203,7 +209,7 @@ class AccountState:
 
 def begin_state(data: bytes) -> AccountState:
     """The state that the stored first entry opens."""
-    opening = _parsed(data, 0)
+    opening = _parse(data, "0")
     if not isinstance(opening, Opening):
         raise AccountError("Expected the account to begin with its opening.")
     return AccountState(opening, hash_of(data))
@@ -217,6 +223,70 @@ def replay_state(entries: Sequence[bytes]) -> AccountState:
     return state
 
 
-def _parsed(data: bytes, number: int) -> Line:
-    with translated(ValueError, to=AccountError, message=f"Expected entry {number} to be an entry of an account."):
+class Chain:
+    """The charges of one run. An entry that breaks a rule is refused, and changes nothing.
+
+    Privacy:
+        Claim C9. A run never spends more than it was granted, and nothing after its
+        seal. No entry of another run has a part in any byte of it.
+    """
+
+    def __init__(self, grant: Grant) -> None:
+        """Start with what the run was granted."""
+        data = to_bytes(grant)
+        self.grant, self.head, self.count = grant, hash_of(data), 0
+        self.ledger = Ledger(grant.rho)
+        self.lines = [data]
+        """The grant and the charges, as a release shows them."""
+        self.seal: str | None = None
+        """The hash of the seal, if there is one."""
+
+    def check(self, entry: Line) -> None:
+        """See whether the entry may come next.
+
+        Raises:
+            AccountError: If it may not; nothing changes.
+            BudgetExceededError: If it costs more than is left.
+            RunTakenError: If this step is charged already.
+        """
+        self._after(entry)
+
+    def post(self, data: bytes) -> None:
+        """Take the next entry, as stored.
+
+        Raises:
+            AccountError: If it may not come next; nothing changes.
+            BudgetExceededError: If it costs more than is left.
+            RunTakenError: If this step is charged already.
+        """
+        ledger = self._after(_parse(data, f"{self.count} of run {self.grant.run}"))
+        self.head, self.count = hash_of(data), self.count + 1
+        if ledger is None:
+            self.seal = self.head
+        else:
+            self.ledger = ledger
+            self.lines.append(data)
+
+    def _after(self, entry: Line) -> Ledger | None:
+        """The ledger after an entry; None after the seal."""
+        run = self.grant.run
+        if self.seal is not None:
+            raise AccountError(f"Run {run} is closed; it cannot go on.")
+        if isinstance(entry, Seal | Charge) and entry.run == run:
+            if isinstance(entry, Charge) and entry.step < self.count:
+                raise RunTakenError(run)
+            if isinstance(entry, Charge) and entry.step != self.count:
+                raise AccountError(f"Expected step {self.count} of run {run} to be charged next.")
+            if entry.number == self.count and entry.previous == self.head:
+                return None if isinstance(entry, Seal) else self.ledger.debit(spend_of(entry))
+        raise AccountError(f"Expected entry {self.count} of run {run} to follow the one before it.")
+
+
+def spend_of(charge: Charge) -> Spend:
+    """What a charge is for."""
+    return Spend(charge.mechanism, charge.rho, charge.request, charge.clique)
+
+
+def _parse(data: bytes, which: str) -> Line:
+    with translated(ValueError, to=AccountError, message=f"Expected entry {which} to be an entry of an account."):
         return from_bytes(data)

@@ -1,4 +1,6 @@
-"""(epsilon, delta) and rho: the conversion between them, made once per release.
+"""Budgets: (epsilon, delta) to rho and back, and the exact division of rho.
+
+A release converts once. Parts of a budget are fractions, rounded down, and never sum to more than the whole.
 
 Claim C7. rho-zCDP implies (epsilon, delta)-DP for every order alpha > 1 with
 
@@ -11,11 +13,14 @@ bound, so an inexact search for the best one costs tightness, never validity.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from ppsyn.errors import ConfigError, InvariantError
-from ppsyn.privacy.fractions import floored
 from ppsyn.schemas.config import Budget
+
+_GRID = 2**96
+"""Parts of a budget are multiples of 1/_GRID, so sums stay exact and short."""
 
 _HALVINGS = 200
 _SMALLEST_EPSILON = 1e-6
@@ -68,7 +73,7 @@ def rho_from(epsilon: float, delta: float) -> Fraction:
         if middle in (low, high):
             break
         low, high = (middle, high) if log_delta(middle, epsilon) <= math.log(delta) else (low, middle)
-    rho = floored(Fraction(low * (1 - _MARGIN)))
+    rho = round_down(Fraction(low * (1 - _MARGIN)))
     if rho <= 0:
         raise ConfigError(f"Expected epsilon={epsilon} and delta={delta} to allow a budget; both are too small.")
     return rho
@@ -77,7 +82,7 @@ def rho_from(epsilon: float, delta: float) -> Fraction:
 def rho_of(budget: Budget) -> Fraction:
     """The rho of a configured budget, rounded down."""
     if budget.rho is not None:
-        return floored(Fraction(budget.rho))
+        return round_down(Fraction(budget.rho))
     if budget.epsilon is None or budget.delta is None:
         raise InvariantError("A budget was not validated.")
     return rho_from(budget.epsilon, budget.delta)
@@ -99,3 +104,17 @@ def epsilon_from(rho: Fraction, delta: float) -> float:
             break
         low, high = (low, middle) if log_delta(spent, middle) <= math.log(delta) else (middle, high)
     return high * (1 + _MARGIN) + _ABSOLUTE_MARGIN
+
+
+def round_down(rho: Fraction) -> Fraction:
+    """The largest multiple of the grid that is not above rho."""
+    return Fraction(math.floor(rho * _GRID), _GRID)
+
+
+def divide(rho: Fraction, weights: Sequence[float]) -> tuple[Fraction, ...]:
+    """Parts of rho in proportion to the weights, each rounded down."""
+    exact = [Fraction(weight) for weight in weights]
+    if not exact or min(exact) <= 0:
+        raise InvariantError("Expected positive weights.")
+    whole = sum(exact, Fraction(0))
+    return tuple(round_down(rho * weight / whole) for weight in exact)

@@ -1,5 +1,6 @@
 """The gate: every answer about the private table is checked, charged, then drawn, here."""
 
+import math
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,8 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Clique
 from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.privacy.ledger import Account, Spend
-from ppsyn.privacy.limits import MOST_ROWS
 from ppsyn.privacy.noise import add_discrete_gaussian, draw_noisy_max
-from ppsyn.privacy.partition import Partition
+from ppsyn.privacy.partition import MOST_ROWS, Partition
 from ppsyn.privacy.requests import (
     Candidate,
     CompareRequest,
@@ -24,9 +24,11 @@ from ppsyn.privacy.requests import (
     SelectRequest,
     l1_norm,
 )
-from ppsyn.privacy.residuals import exact_contrasts
-from ppsyn.privacy.scores import figure_of, score, sensitivity, together
-from ppsyn.privacy.timing import wait
+from ppsyn.privacy.residuals import exact_residuals
+from ppsyn.privacy.scores import aggregate, joint_sensitivity, score, sensitivity
+
+_BEAT, _BEAT_OF_ONE = 0.002, 0.00002
+"""Seconds, for any question and for each number in it: about what a draw of so many takes at most, most of the time."""
 
 
 class Counter(Protocol):
@@ -75,9 +77,9 @@ class TableCurator:
                 return self._compare(request)
 
     def _measure(self, request: MeasureRequest) -> Measured:
-        counts = _fitting(_bounded(self._counter.counts(request.clique)), request.partition)
+        counts = _check_fit(_check_rows(self._counter.counts(request.clique)), request.partition)
         counts = request.partition.sum_counts(counts)
-        values = exact_contrasts(counts, request.partition.axes) if request.partition.axes else counts
+        values = exact_residuals(counts, request.partition.axes) if request.partition.axes else counts
         self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
         with self._paced(values.size):
             return Measured(*add_discrete_gaussian(values, request.rho, self._max_rows * request.sensitivity))
@@ -92,8 +94,8 @@ class TableCurator:
 
     def _compare(self, request: CompareRequest) -> Measured:
         scores = self._scores(request.candidates)
-        figures = np.array([figure_of(figure, scores) for figure in request.figures], np.int64)
-        move = together(self._max_rows * sensitivity(request.candidates), figures.size)
+        figures = np.array([aggregate(figure, scores) for figure in request.figures], np.int64)
+        move = joint_sensitivity(self._max_rows * sensitivity(request.candidates), figures.size)
         self._account.charge(Spend("compare", request.rho, request.digest()))
         with self._paced(figures.size):
             return Measured(*add_discrete_gaussian(figures, request.rho, move))
@@ -114,20 +116,41 @@ class TableCurator:
             places.setdefault(candidate.clique, []).append(place)
         scores: dict[int, int] = {}
         for clique, counts in self._counter.marginals(places):
-            _bounded(counts)
+            _check_rows(counts)
             for place in places[clique]:
-                scores[place] = score(candidates[place], _fitting(counts, candidates[place].partition))
+                scores[place] = score(candidates[place], _check_fit(counts, candidates[place].partition))
         return [scores[place] for place in range(len(candidates))]
 
 
-def _fitting(counts: Ints, partition: Partition) -> Ints:
+def _check_fit(counts: Ints, partition: Partition) -> Ints:
     if counts.size != partition.cells:
         raise InvariantError("A partition does not fit its marginal; nothing was charged.")
     return counts
 
 
-def _bounded(counts: Ints) -> Ints:
+def _check_rows(counts: Ints) -> Ints:
     """Refuse a table too large for the proofs. That it is tells as much of the number of its rows (L2)."""
     if l1_norm(counts) >= MOST_ROWS:
         raise InvariantError("Expected a table of fewer than 2^37 rows; nothing was charged.")
     return counts
+
+
+# How long a draw takes, as others may see it: a whole number of beats, whose length is public (L4)
+
+
+def beat(numbers: int) -> float:
+    """Seconds of a beat for a draw over so many counts, figures or candidates, which the question tells."""
+    return _BEAT + _BEAT_OF_ONE * numbers
+
+
+def wait(began: float, numbers: int) -> None:
+    """Return at the next whole number of beats after `began`, a reading of `time.monotonic`.
+
+    Privacy:
+        Samplers by rejection take as long as the noise and the scores have it (L4). Who
+        sees when an answer comes learns how many beats it took, and in most draws one.
+    """
+    length = beat(numbers)
+    due = began + length * math.ceil((time.monotonic() - began) / length)
+    while (left := due - time.monotonic()) > 0:
+        time.sleep(left)

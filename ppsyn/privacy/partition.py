@@ -10,8 +10,11 @@ from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.errors import InvariantError
 from ppsyn.jit import compiled
 
+MOST_ROWS = 2**37
+"""Of a table of fewer rows all sums fit 64 bits (claim C1), and no two persons have the same pseudonym (claim C8)."""
+
 MOST_BOXES = 2**14
-"""Of a grid: contrasts of more might not fit 64 bits (claim C1)."""
+"""Of a grid: residuals of more might not fit 64 bits (claim C1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +25,7 @@ class Partition:
 
     Attributes:
         axes: How many groups there are along each axis, where they are the boxes of a
-            grid in C order: of those only contrasts are measured (`contrasts`). Empty otherwise.
+            grid in C order: of those only residuals are measured. Empty otherwise.
     """
 
     groups: Codes

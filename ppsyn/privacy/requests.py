@@ -1,6 +1,6 @@
 """The closed set of questions that may be asked, and the answers to them.
 
-The loop (`synthesizer`) and the trusted core (`dp`) meet here and nowhere else.
+The loop (`ppsyn.mechanisms`) and the trusted core meet here and nowhere else.
 Requests are functions of released values; answers are released values.
 """
 
@@ -16,7 +16,7 @@ from ppsyn.arrays import Floats, Ints
 from ppsyn.domain import Clique
 from ppsyn.errors import InvariantError
 from ppsyn.privacy.partition import Partition
-from ppsyn.privacy.residuals import contrast_sensitivity
+from ppsyn.privacy.residuals import residual_sensitivity
 
 GRID_BITS = 10
 """Scores are whole multiples of 2**-GRID_BITS rows, so that they are exact (claim C2)."""
@@ -64,7 +64,7 @@ def l1_norm(values: Ints) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasureRequest:
-    """Ask for the noisy group counts of one marginal, or for noisy contrasts of them where they form a grid."""
+    """Ask for the noisy group counts of one marginal, or for noisy residuals of them where they form a grid."""
 
     clique: Clique
     partition: Partition
@@ -73,7 +73,7 @@ class MeasureRequest:
     @property
     def sensitivity(self) -> int:
         """One row moves the answer by at most this in L2 norm (claim C1)."""
-        return contrast_sensitivity(self.partition.axes) if self.partition.axes else 1
+        return residual_sensitivity(self.partition.axes) if self.partition.axes else 1
 
     def is_answered_by(self, answer: "Answer") -> bool:
         """Whether this could be the answer: of its kind and shape, or lost."""
@@ -83,7 +83,7 @@ class MeasureRequest:
 
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""
-        return _digest("measure", self.clique, self.rho, _told(self.partition))
+        return _digest("measure", self.clique, self.rho, _canonical_bytes(self.partition))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,13 +162,13 @@ class CompareRequest:
 
     def digest(self) -> str:
         """A fingerprint of the question, for the ledger."""
-        told = repr([(figure.statistic, figure.members) for figure in self.figures]).encode()
-        return _digest("compare", (), self.rho, _fingerprint(self.candidates) + told)
+        members = repr([(figure.statistic, figure.members) for figure in self.figures]).encode()
+        return _digest("compare", (), self.rho, _fingerprint(self.candidates) + members)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Noisy group counts, or contrasts of a grid. `sigma` is the scale the noise was drawn at."""
+    """Noisy group counts, or residuals of a grid. `sigma` is the scale the noise was drawn at."""
 
     noisy_counts: Ints
     sigma: float
@@ -201,12 +201,12 @@ def _fingerprint(candidates: tuple[Candidate, ...]) -> bytes:
     hashed = hashlib.sha256()
     for candidate in candidates:
         hashed.update(repr((candidate.clique, candidate.penalty, candidate.weight)).encode())
-        hashed.update(_told(candidate.partition))
+        hashed.update(_canonical_bytes(candidate.partition))
         hashed.update(candidate.expected.tobytes())
     return hashed.digest()
 
 
-def _told(partition: Partition) -> bytes:
+def _canonical_bytes(partition: Partition) -> bytes:
     return repr(partition.axes).encode() + partition.groups.tobytes()
 
 

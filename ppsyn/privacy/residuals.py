@@ -1,16 +1,16 @@
-"""Contrasts of a grid: what its boxes tell beyond the totals along each axis.
+"""Residuals of a grid: what its boxes tell beyond the totals along each axis.
 
 A model that knows single attributes knows how many rows lie in each slice of a grid. A
 measurement that asks for it again pays for it again. Of the counts n of the G boxes of a
-grid with a_1, ..., a_d slices along its axes, the contrasts
+grid with a_1, ..., a_d slices along its axes, the residuals
 
     G n - sum over axes i of a_i (slice totals of axis i) + (d - 1) (total)
 
 are G times the part of n that is orthogonal to all functions of one axis. They are integers,
 and a row moves them by less than it moves the counts: its column of the integer matrix that
-maps counts to contrasts has the squared norm G (G - 1 - sum of (a_i - 1)), the same for every
-box, where that of G n would be G**2 (residuals as in ResidualPlanner: Xiao, He, Zhang and Kifer,
-NeurIPS 2023). So less noise hides it, and the noise on what the contrasts leave out is dropped.
+maps counts to residuals has the squared norm G (G - 1 - sum of (a_i - 1)), the same for every
+box, where that of G n would be G**2 (as in ResidualPlanner: Xiao, He, Zhang and Kifer,
+NeurIPS 2023). So less noise hides it, and the noise on what the residuals leave out is dropped.
 """
 
 import math
@@ -26,11 +26,11 @@ Axes: TypeAlias = tuple[int, ...]
 """How many slices a grid has along each axis."""
 
 UNIT = 2**10
-"""Contrasts are scaled by this, so that rounding their sensitivity up to an integer costs next to nothing."""
+"""Residuals are scaled by this, so that rounding their sensitivity up to an integer costs next to nothing."""
 
 
-def exact_contrasts(counts: Ints, axes: Axes) -> Ints:
-    """UNIT times the contrasts of exact integer counts."""
+def exact_residuals(counts: Ints, axes: Axes) -> Ints:
+    """UNIT times the residuals of exact integer counts."""
     boxes, all_axes = counts.reshape(axes), range(len(axes))
     found = boxes * counts.size + (len(axes) - 1) * counts.sum()
     for axis, slices in enumerate(axes):
@@ -38,13 +38,13 @@ def exact_contrasts(counts: Ints, axes: Axes) -> Ints:
     return UNIT * found.ravel()
 
 
-def contrast_sensitivity(axes: Axes) -> int:
-    """A row moves `exact_contrasts` by at most this in L2 norm: the norm of a column, rounded up. Claim C1."""
+def residual_sensitivity(axes: Axes) -> int:
+    """A row moves `exact_residuals` by at most this in L2 norm: the norm of a column, rounded up. Claim C1."""
     return math.isqrt(UNIT**2 * math.prod(axes) * degrees(axes) - 1) + 1
 
 
 def degrees(axes: Axes) -> int:
-    """How many contrasts are independent of each other."""
+    """How many residuals are independent of each other."""
     return math.prod(axes) - 1 - sum(slices - 1 for slices in axes)
 
 

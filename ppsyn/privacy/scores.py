@@ -35,7 +35,7 @@ def score(candidate: Candidate, exact_counts: Ints) -> int:
     return candidate.weight * int(np.abs(groups * GRID - candidate.expected).sum()) - candidate.penalty
 
 
-def figure_of(figure: Figure, scores: Sequence[int]) -> int:
+def aggregate(figure: Figure, scores: Sequence[int]) -> int:
     """The mean of the figure's scores, rounded down, or the largest of them.
 
     Privacy:
@@ -47,6 +47,6 @@ def figure_of(figure: Figure, scores: Sequence[int]) -> int:
     return max(members) if figure.statistic == "worst" else sum(members) // len(members)
 
 
-def together(move: int, figures: int) -> int:
+def joint_sensitivity(move: int, figures: int) -> int:
     """The L2 norm, rounded up, of so many figures that each move by at most `move` (claim C12)."""
     return isqrt(figures * move * move - 1) + 1

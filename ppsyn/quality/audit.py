@@ -9,7 +9,7 @@ import numpy as np
 from ppsyn.domain import Clique, domain_of
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.requests import CompareRequest, Measured, noise_scale
-from ppsyn.privacy.scores import sensitivity, together
+from ppsyn.privacy.scores import joint_sensitivity, sensitivity
 from ppsyn.quality.figures import figures_of, scaled_to
 from ppsyn.quality.questions import cliques_of, compare_request, rows_request, shares_of
 from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
@@ -103,4 +103,4 @@ def _told(charge: Charge) -> tuple[str, Clique, Fraction, str]:
 
 
 def _compared_noise(request: CompareRequest, max_rows: int) -> float:
-    return noise_scale(request.rho, together(max_rows * sensitivity(request.candidates), len(request.figures)))
+    return noise_scale(request.rho, joint_sensitivity(max_rows * sensitivity(request.candidates), len(request.figures)))

@@ -11,7 +11,7 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError
 from ppsyn.mechanisms.candidates import workload_cliques
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import equal_width, finest
 from ppsyn.privacy.requests import Candidate, CompareRequest, Figure, MeasureRequest, to_grid
 from ppsyn.schemas.config import WorkloadConfig
@@ -65,7 +65,7 @@ def shares_of(rho: Fraction, sets: Sequence[MarginalSet]) -> tuple[Fraction, Fra
     k / second + 1 / first is least where the first share is the second over the square root of k.
     """
     figures = sum(len(one.statistics) for one in sets)
-    first = floored(rho / Fraction(1 + math.sqrt(figures)))
+    first = round_down(rho / Fraction(1 + math.sqrt(figures)))
     return first, rho - first
 
 

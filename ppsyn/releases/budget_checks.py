@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, translated
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import replay_state
+from ppsyn.privacy.account_state import Chain, replay_state
 from ppsyn.privacy.accountant import accounted_epsilon
-from ppsyn.privacy.chain import Chain
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.reader import ledger_of
 from ppsyn.releases.tables import charges_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, MissingError, translated
-from ppsyn.privacy.chain import spend_of
+from ppsyn.privacy.account_state import spend_of
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
 from ppsyn.releases.tables import charges_of, unpack_entries

@@ -28,8 +28,8 @@ from ppsyn.privacy.requests import (
     SelectRequest,
     noise_scale,
 )
-from ppsyn.privacy.residuals import exact_contrasts
-from ppsyn.privacy.scores import figure_of, score, sensitivity, together
+from ppsyn.privacy.residuals import exact_residuals
+from ppsyn.privacy.scores import aggregate, joint_sensitivity, score, sensitivity
 from ppsyn.selftest.tradeoff import discrete_mu, selection_mu
 
 Question: TypeAlias = Request | CompareRequest
@@ -89,8 +89,8 @@ class Adversary:
                 return float(after[chosen] - logsumexp(after) - before[chosen] + logsumexp(before))
             case CompareRequest(), Measured():
                 scores = self._scores(request.candidates)
-                before, after = (np.array([figure_of(f, one) for f in request.figures], np.int64) for one in scores)
-                move = together(self.max_rows * sensitivity(request.candidates), len(request.figures))
+                before, after = (np.array([aggregate(f, one) for f in request.figures], np.int64) for one in scores)
+                move = joint_sensitivity(self.max_rows * sensitivity(request.candidates), len(request.figures))
                 return _gaussian(answer.noisy_counts, before, after, noise_scale(request.rho, move))
             case _, Lost():
                 return 0.0
@@ -107,7 +107,7 @@ class Adversary:
     def _both(self, request: MeasureRequest) -> tuple[Ints, Ints]:
         partition = request.partition
         sums = [partition.sum_counts(counts) for counts in self._counts(request.clique)]
-        before, after = [exact_contrasts(one, partition.axes) for one in sums] if partition.axes else sums
+        before, after = [exact_residuals(one, partition.axes) for one in sums] if partition.axes else sums
         return before, after
 
     def _counts(self, clique: Clique) -> tuple[Ints, Ints]:

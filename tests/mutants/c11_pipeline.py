@@ -89,26 +89,20 @@ FAULTS = (
         "C11",
         "ppsyn/data/sources/batches.py",
         """    while True:
-        try:
+        with translated(broken, to=SourceError, message=rule):
             frame = next(frames, None)
-        except broken:
-            break
         if frame is None:
             return
         yield frame
-    raise SourceError(rule)
 """,
         """    read = 0
     while True:
-        try:
+        with translated(broken, to=SourceError, message=f"{rule} {read} rows were read."):
             frame = next(frames, None)
-        except broken:
-            break
         if frame is None:
             return
         read += len(frame)
         yield frame
-    raise SourceError(f"{rule} {read} rows were read.")
 """,
         "The number of rows is private.",
         "test_c11_the_error_of_a_source_is_the_same_however_much_of_it_was_read",

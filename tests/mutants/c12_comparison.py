@@ -8,7 +8,7 @@ REQUESTS = "ppsyn/privacy/requests.py"
 QUESTIONS = "ppsyn/quality/questions.py"
 RUN = "ppsyn/quality/run.py"
 
-MOVE = "        move = together(self._max_rows * sensitivity(request.candidates), figures.size)\n"
+MOVE = "        move = joint_sensitivity(self._max_rows * sensitivity(request.candidates), figures.size)\n"
 CHARGED = """        self._account.charge(Spend("compare", request.rho, request.digest()))
         with self._paced(figures.size):
             return Measured(*add_discrete_gaussian(figures, request.rho, move))
@@ -121,7 +121,7 @@ FAULTS = (
         "the digest of a comparison forgets its figures",
         "C12",
         REQUESTS,
-        "_fingerprint(self.candidates) + told)",
+        "_fingerprint(self.candidates) + members)",
         "_fingerprint(self.candidates))",
         "The ledger names another question than the one that was answered.",
         "test_c12_every_part_of_a_question_is_in_its_digest",

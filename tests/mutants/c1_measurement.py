@@ -6,7 +6,7 @@ CURATOR = "ppsyn/privacy/curator.py"
 MECHANISMS = "ppsyn/privacy/noise.py"
 REQUESTS = "ppsyn/privacy/requests.py"
 CELLS = "ppsyn/privacy/partition.py"
-CONTRASTS = "ppsyn/privacy/residuals.py"
+RESIDUALS = "ppsyn/privacy/residuals.py"
 KERNEL = "ppsyn/data/marginals/kernel.py"
 COUNTER = "ppsyn/data/marginals/counter.py"
 HELD = "ppsyn/data/marginals/cache.py"
@@ -171,31 +171,31 @@ FAULTS = (
         "test_c1_a_partition_of_another_marginal_is_refused_and_not_charged",
     ),
     Fault(
-        "the sensitivity of contrasts is that of their dimensions alone",
+        "the sensitivity of residuals is that of their dimensions alone",
         "C1",
-        CONTRASTS,
+        RESIDUALS,
         "math.isqrt(UNIT**2 * math.prod(axes) * degrees(axes) - 1) + 1",
         "math.isqrt(UNIT**2 * degrees(axes) ** 2 - 1) + 1",
-        "A row moves the contrasts by sqrt(G k), not by k.",
-        "test_c1_the_declared_sensitivity_of_contrasts_is_attained_but_for_its_rounding",
+        "A row moves the residuals by sqrt(G k), not by k.",
+        "test_c1_the_declared_sensitivity_of_residuals_is_attained_but_for_its_rounding",
     ),
     Fault(
-        "the sensitivity of contrasts is rounded down",
+        "the sensitivity of residuals is rounded down",
         "C1",
-        CONTRASTS,
+        RESIDUALS,
         "math.isqrt(UNIT**2 * math.prod(axes) * degrees(axes) - 1) + 1",
         "math.isqrt(UNIT**2 * math.prod(axes) * degrees(axes))",
-        "A row moves the contrasts by a little more than is declared.",
-        "test_c1_the_declared_sensitivity_of_contrasts_is_attained_but_for_its_rounding",
+        "A row moves the residuals by a little more than is declared.",
+        "test_c1_the_declared_sensitivity_of_residuals_is_attained_but_for_its_rounding",
     ),
     Fault(
-        "contrasts keep the total",
+        "residuals keep the total",
         "C1",
-        CONTRASTS,
+        RESIDUALS,
         "    found = boxes * counts.size + (len(axes) - 1) * counts.sum()\n",
         "    found = boxes * counts.size + len(axes) * counts.sum()\n",
-        "A row moves every contrast by one more.",
-        "test_c1_contrasts_tell_nothing_that_single_attributes_tell",
+        "A row moves every residual by one more.",
+        "test_c1_residuals_tell_nothing_that_single_attributes_tell",
     ),
     Fault(
         "a curator of no rows",
@@ -282,9 +282,9 @@ FAULTS = (
         "a table of any number of rows is measured",
         "C1",
         CURATOR,
-        "        counts = _fitting(_bounded(self._counter.counts(request.clique)), request.partition)\n",
-        "        counts = _fitting(self._counter.counts(request.clique), request.partition)\n",
-        "Contrasts of more rows may pass 64 bits.",
+        "        counts = _check_fit(_check_rows(self._counter.counts(request.clique)), request.partition)\n",
+        "        counts = _check_fit(self._counter.counts(request.clique), request.partition)\n",
+        "Residuals of more rows may pass 64 bits.",
         "test_c1_a_table_of_more_rows_than_the_proof_allows_is_refused_and_not_charged",
     ),
 )

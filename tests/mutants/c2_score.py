@@ -169,7 +169,7 @@ FAULTS = (
         "a table of any number of rows is scored",
         "C2",
         CURATOR,
-        "            _bounded(counts)\n",
+        "            _check_rows(counts)\n",
         "",
         "Scores of more rows than the proof allows may pass 64 bits.",
         "test_c2_a_table_of_more_rows_than_the_proof_allows_is_refused_and_not_charged",

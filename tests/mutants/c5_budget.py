@@ -4,7 +4,7 @@ from mutants.fault import Fault
 
 CURATOR = "ppsyn/privacy/curator.py"
 LEDGER = "ppsyn/privacy/ledger.py"
-SHARES = "ppsyn/privacy/fractions.py"
+SHARES = "ppsyn/privacy/budget.py"
 SYNTHESIZER = "ppsyn/mechanisms/loop.py"
 
 MEASURED = """        self._account.charge(Spend("measure", request.rho, request.digest(), request.clique))
@@ -151,8 +151,8 @@ FAULTS = (
         "parts of a budget are rounded up",
         "C5",
         SHARES,
-        "    return Fraction(floor(rho * _GRID), _GRID)\n",
-        "    return Fraction(floor(rho * _GRID) + 1, _GRID)\n",
+        "    return Fraction(math.floor(rho * _GRID), _GRID)\n",
+        "    return Fraction(math.floor(rho * _GRID) + 1, _GRID)\n",
         "They sum to more than the whole.",
         "test_c5_parts_of_a_budget_never_sum_to_more_than_it",
     ),

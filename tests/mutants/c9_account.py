@@ -4,7 +4,7 @@ from mutants.fault import Fault
 
 ACCOUNT = "ppsyn/privacy/account.py"
 BOOK = "ppsyn/privacy/account_state.py"
-CHAIN = "ppsyn/privacy/chain.py"
+CHAIN = "ppsyn/privacy/account_state.py"
 
 FAULTS = (
     Fault(

@@ -23,8 +23,7 @@ from uuid import uuid4
 
 from ppsyn.flows.cli.accounts import read_statement
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import AccountState
-from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.account_state import AccountState, Chain
 from ppsyn.privacy.ledger import Spend
 from ppsyn.releases.audit import audit
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation

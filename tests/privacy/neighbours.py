@@ -72,7 +72,7 @@ AXES = ((2, 2), (2, 3), (3, 2), (2, 4), (3, 3), (2, 2, 2), (2, 3, 2), (4, 5), (3
 
 @st.composite
 def grids(draw: st.DrawFn, cells: int) -> Partition:
-    """Any cells as the boxes of some grid: the bound on contrasts holds wherever they lie."""
+    """Any cells as the boxes of some grid: the bound on residuals holds wherever they lie."""
     axes = draw(st.sampled_from([axes for axes in AXES if math.prod(axes) <= cells]))
     count = math.prod(axes)
     more = draw(st.lists(st.integers(0, count - 1), min_size=cells - count, max_size=cells - count))

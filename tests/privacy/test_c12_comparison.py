@@ -23,7 +23,7 @@ from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import GRID, Candidate, CompareRequest, Figure, Measured
-from ppsyn.privacy.scores import figure_of, together
+from ppsyn.privacy.scores import aggregate, joint_sensitivity
 from ppsyn.quality import run as quality_run
 from ppsyn.quality.figures import figures_of, rows_of, scaled_to
 from ppsyn.quality.questions import compare_request, rows_request, shares_of
@@ -71,19 +71,19 @@ def test_c12_a_figure_moves_no_further_than_the_scores_it_is_made_of(
 ) -> None:
     moved = [score + data.draw(st.integers(-most, most) | st.sampled_from([-most, most])) for score in scores]
     figure = data.draw(figures)
-    assert abs(figure_of(figure, scores) - figure_of(figure, moved)) <= most
+    assert abs(aggregate(figure, scores) - aggregate(figure, moved)) <= most
 
 
 @pytest.mark.parametrize("large", [2**53 + 1, 2**62 - 1, -(2**60) - 1])
 def test_c12_figures_are_exact_where_doubles_are_not_and_a_mean_is_rounded_down(large: int) -> None:
     for statistic in ("mean", "worst"):
-        assert figure_of(Figure(statistic, (0,)), [large]) == large
-    assert figure_of(Figure("mean", (0, 1)), [large, large + 1]) == large
+        assert aggregate(Figure(statistic, (0,)), [large]) == large
+    assert aggregate(Figure("mean", (0, 1)), [large, large + 1]) == large
 
 
 @given(st.integers(1, 2**40), st.integers(1, 10_000))
 def test_c12_the_norm_of_several_figures_is_rounded_up_and_by_less_than_one(move: int, count: int) -> None:
-    assert (together(move, count) - 1) ** 2 < count * move**2 <= together(move, count) ** 2
+    assert (joint_sensitivity(move, count) - 1) ** 2 < count * move**2 <= joint_sensitivity(move, count) ** 2
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
@@ -98,7 +98,7 @@ def test_c12_a_mean_of_many_is_as_cheap_as_one_and_figures_add_up_in_squares() -
     mean = CompareRequest(many, (Figure("mean", tuple(range(50))),), RHO)
     each = CompareRequest(many, tuple(Figure("mean", (at,)) for at in range(50)), RHO)
     assert drawn_for(pair.larger, mean, 1).sensitivity == GRID
-    assert drawn_for(pair.larger, each, 1).sensitivity == together(GRID, 50) > 7 * GRID
+    assert drawn_for(pair.larger, each, 1).sensitivity == joint_sensitivity(GRID, 50) > 7 * GRID
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
@@ -107,12 +107,12 @@ def test_c12_a_curator_told_of_too_few_rows_is_caught(max_rows: int) -> None:
 
 
 def test_c12_a_sensitivity_that_forgets_how_many_figures_there_are_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "together", lambda move, figures: move)
+    monkeypatch.setattr(gate, "joint_sensitivity", lambda move, figures: move)
     assert not is_within_declared(tower(THREE, 1), ask("mean", "worst"), 1)
 
 
 def test_c12_a_sum_in_the_place_of_the_mean_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "figure_of", lambda figure, scores: sum(scores[member] for member in figure.members))
+    monkeypatch.setattr(gate, "aggregate", lambda figure, scores: sum(scores[member] for member in figure.members))
     request = CompareRequest((PLAIN, PLAIN), (Figure("mean", (0, 1)),), RHO)
     assert not is_within_declared(tower(THREE, 1), request, 1)
 
@@ -131,7 +131,7 @@ def test_c12_noise_has_the_scale_that_the_budget_buys_to_one_percent() -> None:
 def check_noise(count: int, max_rows: int) -> None:
     answer = guard(encoded(THREE, [(0,), (2,)]), max_rows).answer(ask(*["mean"] * count))
     assert isinstance(answer, Measured)
-    claimed = together(max_rows * GRID, count) * 5.0
+    claimed = joint_sensitivity(max_rows * GRID, count) * 5.0
     draws = answer.noisy_counts - 2 * GRID
     assert answer.sigma == pytest.approx(claimed, rel=1e-9)
     assert scale_p_value(draws, claimed) > ALPHA
@@ -233,7 +233,7 @@ def test_c12_a_figure_is_off_by_no_more_than_its_noise_that_of_the_rows_and_roun
     scores = [
         int(np.abs(GRID * table - c.expected).sum()) for table, c in zip(private, request.candidates, strict=True)
     ]
-    exact = np.array([figure_of(figure, scores) for figure in request.figures])
+    exact = np.array([aggregate(figure, scores) for figure in request.figures])
     found = figures_of(sets, synthetic, rows, Measured(exact + noise, 0.0))
     truths = [distance(table, made) for table, made in zip(private, synthetic.values(), strict=True)]
     most = (abs(noise) / GRID + abs(total - scaled_to(rows)) + 3 / GRID) / (2 * scaled_to(rows))

@@ -34,7 +34,7 @@ from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.requests import Measured, MeasureRequest, noise_scale
-from ppsyn.privacy.residuals import exact_contrasts
+from ppsyn.privacy.residuals import exact_residuals
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
@@ -81,7 +81,7 @@ def test_c1_a_person_moves_group_counts_by_no_more_than_declared(data: st.DataOb
 
 @given(st.data())
 @settings(deadline=None)
-def test_c1_a_person_moves_contrasts_by_no_more_than_declared(data: st.DataObject) -> None:
+def test_c1_a_person_moves_residuals_by_no_more_than_declared(data: st.DataObject) -> None:
     pair = data.draw(neighbours().filter(lambda pair: pair.domain.size(pair.domain.names) >= 4))
     request = MeasureRequest(pair.domain.names, data.draw(grids(pair.domain.size(pair.domain.names))), RHO)
     assert is_within_declared(pair, request, pair.max_rows)
@@ -90,7 +90,7 @@ def test_c1_a_person_moves_contrasts_by_no_more_than_declared(data: st.DataObjec
 
 @pytest.mark.parametrize(("axes", "sizes"), [((2, 2), (2, 2)), ((3, 5), (3, 5)), ((2, 3, 4), (2, 3, 4))])
 @pytest.mark.parametrize("max_rows", [1, 2, 7])
-def test_c1_the_declared_sensitivity_of_contrasts_is_attained_but_for_its_rounding(
+def test_c1_the_declared_sensitivity_of_residuals_is_attained_but_for_its_rounding(
     axes: tuple[int, ...], sizes: tuple[int, ...], max_rows: int
 ) -> None:
     domain = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate(sizes)))
@@ -103,7 +103,7 @@ def test_c1_the_declared_sensitivity_of_contrasts_is_attained_but_for_its_roundi
     assert not is_within_declared(tower(domain, max_rows + 1), request, max_rows)
 
 
-def test_c1_contrasts_tell_nothing_that_single_attributes_tell() -> None:
+def test_c1_residuals_tell_nothing_that_single_attributes_tell() -> None:
     domain = Domain((Attribute("a0", 3), Attribute("a1", 4)))
     request = MeasureRequest(domain.names, Partition(np.arange(12, dtype=np.int32), 12, (3, 4)), RHO)
     even = encoded(domain, [(a, b) for a in range(3) for b in range(4)])
@@ -199,7 +199,7 @@ def test_c1_noise_is_added_to_whole_numbers_and_not_in_floating_point() -> None:
 
 
 MAGNITUDES = (0, 1, 7, -1, 10**3, 10**4, 10**5, 10**6, -(10**6), 10**8, 2**31, 2**40, 2**53, -(2**53), 2**60)
-"""Of exact values: counts of groups, and contrasts, which may be negative."""
+"""Of exact values: counts of groups, and residuals, which may be negative."""
 
 
 def noise_on(values: Ints, rho: Fraction = RHO) -> Ints:
@@ -241,8 +241,8 @@ def test_c1_noise_whose_scale_is_one_percent_off_is_caught(error: float, monkeyp
     assert scale_p_value(noise_on(np.zeros(NIGHTLY_DRAWS, np.int64)), claimed=5.0) <= ALPHA
 
 
-def test_c1_noise_on_contrasts_has_the_scale_that_the_budget_buys() -> None:
-    # 16,384 contrasts, about half of them negative; catches 6% of the scale.
+def test_c1_noise_on_residuals_has_the_scale_that_the_budget_buys() -> None:
+    # 16,384 residuals, about half of them negative; catches 6% of the scale.
     domain = Domain((Attribute("a0", 128), Attribute("a1", 128)))
     request = MeasureRequest(domain.names, Partition(np.arange(2**14, dtype=np.int32), 2**14, (128, 128)), RHO)
     table = encoded(domain, [(a % 128, a * a % 128) for a in range(500)])
@@ -378,11 +378,11 @@ def test_c1_a_table_of_as_many_rows_as_the_proof_allows_is_measured() -> None:
 
 @pytest.mark.parametrize("axes", [(2, 2**13), (2**7, 2**7), (2,) * 14])
 @pytest.mark.parametrize("place", [0, -1])
-def test_c1_contrasts_of_as_many_rows_as_the_proof_allows_fit_64_bits(axes: tuple[int, ...], place: int) -> None:
+def test_c1_residuals_of_as_many_rows_as_the_proof_allows_fit_64_bits(axes: tuple[int, ...], place: int) -> None:
     counts = np.zeros(2**14, np.int64)
     counts[place] = 2**37 - 1
-    exact = exact_contrasts(counts.astype(object), axes)
-    assert exact_contrasts(counts, axes).tolist() == exact.tolist()
+    exact = exact_residuals(counts.astype(object), axes)
+    assert exact_residuals(counts, axes).tolist() == exact.tolist()
 
 
 def in_fragments(table: EncodedTable, shelf: Shelf, rows: int) -> Snapshot:

@@ -31,8 +31,8 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.privacy import curator as gate
+from ppsyn.privacy import curator as pace
 from ppsyn.privacy import noise as mechanisms
-from ppsyn.privacy import timing as pace
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount, Spend
 from ppsyn.privacy.partition import finest

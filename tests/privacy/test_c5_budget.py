@@ -15,8 +15,8 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import BudgetExceededError
 from ppsyn.mechanisms.loop import make_plan
 from ppsyn.privacy import curator as gate
+from ppsyn.privacy.budget import divide, round_down
 from ppsyn.privacy.curator import TableCurator
-from ppsyn.privacy.fractions import divide, floored
 from ppsyn.privacy.ledger import Ledger, MemoryAccount, Spend
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest, Request, SelectRequest
@@ -61,7 +61,7 @@ def test_c5_equal_parts_of_the_total_fit_exactly_and_nothing_more_does(parts: in
 @given(st.fractions(Fraction(1, 10**9), 10), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=9))
 def test_c5_parts_of_a_budget_never_sum_to_more_than_it(rho: Fraction, weights: list[float]) -> None:
     parts = divide(rho, weights)
-    assert floored(rho) <= rho
+    assert round_down(rho) <= rho
     assert rho - Fraction(len(parts), 2**96) <= sum(parts, Fraction(0)) <= rho
 
 

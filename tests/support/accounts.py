@@ -25,8 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError, StoreError
 from ppsyn.privacy.account import RunAccount, StoredAccount
-from ppsyn.privacy.account_state import AccountState, RunBudget
-from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.account_state import AccountState, Chain, RunBudget
 from ppsyn.privacy.ledger import Spend
 from ppsyn.schemas.account import (
     FIRST,

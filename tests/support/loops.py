@@ -10,7 +10,7 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
 from ppsyn.mechanisms.state import Plan, State
 from ppsyn.privacy.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected, noise_scale
-from ppsyn.privacy.residuals import exact_contrasts
+from ppsyn.privacy.residuals import exact_residuals
 from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
 
 SMALL = Domain(
@@ -64,7 +64,7 @@ class ScriptedCurator:
         if isinstance(request, MeasureRequest):
             counts = rng.multinomial(self.rows, rng.dirichlet(np.ones(request.partition.count)))
             axes = request.partition.axes
-            values = exact_contrasts(counts, axes) if axes else counts
+            values = exact_residuals(counts, axes) if axes else counts
             return Measured(values.astype(np.int64), noise_scale(request.rho, self.max_rows * request.sensitivity))
         return Selected(int(rng.integers(len(request.candidates))))
 

@@ -10,7 +10,7 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
 from ppsyn.mechanisms.loop import absorb, next_request, run, start
 from ppsyn.mechanisms.state import Plan, State
-from ppsyn.privacy.fractions import floored
+from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.requests import Answer, Lost, MeasureRequest, Request, Selected, SelectRequest
 from ppsyn.schemas.config import WorkloadConfig
 
@@ -91,7 +91,7 @@ def test_noisy_attributes_are_measured_again_and_clear_ones_are_not(rows: int, s
     plan, spent = small_plan(rho=0.05, initial=0.3, most_initial=0.6), Fraction(0)
     for state, request in steps(plan, ScriptedCurator(5, rows=rows)):
         if isinstance(request, SelectRequest):
-            assert state.planned_rho == floored(state.left / plan.config.rounds)
+            assert state.planned_rho == round_down(state.left / plan.config.rounds)
             break
         spent += request.rho
     assert float(spent) == pytest.approx(share * 0.05)

@@ -19,7 +19,7 @@ from ppsyn.model.graphical_model import GraphicalModel, unfitted
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.model.off_tree import agreeing, singles
 from ppsyn.privacy.partition import finest, number_groups
-from ppsyn.privacy.residuals import exact_contrasts
+from ppsyn.privacy.residuals import exact_residuals
 
 DOMAIN = domain_of(a=3, b=4, c=5, d=2)
 CYCLE = (("a", "b"), ("b", "c"), ("c", "d"))
@@ -112,7 +112,7 @@ def test_contrasts_of_a_grid_tell_what_both_attributes_do_together() -> None:
     joint = joint_of_rows(8)
     counts = np.rint(marginal_of(DOMAIN, joint, CLOSING)).astype(np.int64).ravel()
     grid = replace(finest(6), axes=(3, 2))
-    contrasts = Measurement(CLOSING, grid, exact_contrasts(counts, (3, 2)), 1.0, is_loose=True)
+    contrasts = Measurement(CLOSING, grid, exact_residuals(counts, (3, 2)), 1.0, is_loose=True)
     model = fitted([*evidence_of(joint), contrasts])
     assert total_variation(model.project(CLOSING), counts.reshape(3, 2).astype(float)) < 0.01
 

@@ -30,8 +30,7 @@ from support.accounts import (
 from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, PPSynError, RunTakenError, StoreError
 from ppsyn.privacy import account as module
 from ppsyn.privacy.account import RunAccount, StoredAccount, datasets
-from ppsyn.privacy.account_state import AccountState
-from ppsyn.privacy.chain import Chain
+from ppsyn.privacy.account_state import AccountState, Chain
 from ppsyn.schemas.account import Charge, Close, Entry, Reservation, from_bytes, hash_of, to_bytes
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store

@@ -1,4 +1,4 @@
-"""Contrasts: what is left of counts when all functions of one axis are taken out."""
+"""Residuals: what is left of counts when all functions of one axis are taken out."""
 
 import math
 from itertools import product
@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppsyn.privacy.residuals import UNIT, centred, contrast_sensitivity, degrees, exact_contrasts, interactions
+from ppsyn.privacy.residuals import UNIT, centred, degrees, exact_residuals, interactions, residual_sensitivity
 
 grids = st.lists(st.integers(2, 5), min_size=2, max_size=4).map(tuple)
 UNHURRIED = settings(deadline=None, max_examples=60)
@@ -31,26 +31,26 @@ def dense(axes: tuple[int, ...]) -> np.ndarray:
 
 @UNHURRIED
 @given(grids, st.data())
-def test_exact_contrasts_are_the_projection_in_integers(axes: tuple[int, ...], data: st.DataObject) -> None:
+def test_exact_residuals_are_the_projection_in_integers(axes: tuple[int, ...], data: st.DataObject) -> None:
     counts = counts_on(axes, data)
     wanted = dense(axes) @ counts
-    np.testing.assert_allclose(exact_contrasts(counts, axes) / (UNIT * counts.size), wanted, atol=1e-6)
+    np.testing.assert_allclose(exact_residuals(counts, axes) / (UNIT * counts.size), wanted, atol=1e-6)
     np.testing.assert_allclose(centred(counts.astype(float), axes), wanted, atol=1e-6)
 
 
 @UNHURRIED
 @given(grids)
-def test_a_row_moves_contrasts_by_the_norm_of_its_column_rounded_up(axes: tuple[int, ...]) -> None:
-    columns = np.array([exact_contrasts(row, axes) for row in np.eye(math.prod(axes), dtype=np.int64)], dtype=object)
+def test_a_row_moves_residuals_by_the_norm_of_its_column_rounded_up(axes: tuple[int, ...]) -> None:
+    columns = np.array([exact_residuals(row, axes) for row in np.eye(math.prod(axes), dtype=np.int64)], dtype=object)
     squared = {int((column * column).sum()) for column in columns}
     assert len(squared) == 1
     (moved,) = squared
-    assert (contrast_sensitivity(axes) - 1) ** 2 < moved <= contrast_sensitivity(axes) ** 2
+    assert (residual_sensitivity(axes) - 1) ** 2 < moved <= residual_sensitivity(axes) ** 2
 
 
 @UNHURRIED
 @given(grids, st.data())
-def test_interactions_add_up_to_the_contrasts_and_are_orthogonal(axes: tuple[int, ...], data: st.DataObject) -> None:
+def test_interactions_add_up_to_the_residuals_and_are_orthogonal(axes: tuple[int, ...], data: st.DataObject) -> None:
     values = centred(counts_on(axes, data).astype(float), axes)
     parts = interactions(values, axes)
     np.testing.assert_allclose(sum(part for part, _ in parts), values, atol=1e-6)
