@@ -131,10 +131,10 @@ def _outcomes(faults: Sequence[Fault], copies: "queue.SimpleQueue[Copy]") -> lis
 
 HEAD = """# Planted faults
 
-`make mutants` plants these faults one at a time in a copy of the source. For each it runs only the tests of the claim of
-[PRIVACY.md](../ppsyn/PRIVACY.md) that the fault breaks. All tests pass without a fault. A fault is caught if a test fails
-on source that still runs. The command fails if a patch does not apply or if no test of the claim catches a fault. It
-generates this page; the faults are in `tests/mutants/`.
+`make mutants` plants these faults one at a time in a copy of the source. For each it runs only the tests of the claim
+of [PRIVACY.md](../ppsyn/PRIVACY.md) that the fault breaks. All tests pass without a fault. A fault is caught if a test
+fails on source that still runs. The command fails if a patch does not apply or if no test of the claim catches a fault.
+It generates this page; the faults are in `tests/mutants/`.
 
 """
 
