@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.results import Row
+from ppsyn.errors import CapExceededError, ModelTooLargeError
 from ppsyn.flows.cli.exit_codes import MEANINGS, Exit
 from ppsyn.flows.cli.main import main
 from ppsyn.schemas.benchmark import METRICS
@@ -63,6 +65,21 @@ def test_the_csv_source_on_the_page_loads_with_every_setting() -> None:
 def test_stores_on_the_page_load() -> None:
     (block,) = [block for block in blocks("docs/release-file.md") if block.startswith("stores:")]
     assert StoresConfig.model_validate(yaml.safe_load(block)["stores"]).private is not None
+
+
+def test_errors_on_the_pages_are_those_of_the_code() -> None:
+    cap = CapExceededError("people", Fraction("0.300312"), Fraction("0.29672"), Fraction("0.311693"))
+    size = ModelTooLargeError(1.541, 1.0, {"zip": 100_000, "income": 100_000, "city": 1_000})
+    assert str(cap) in " ".join(page("docs/quick-start.md").split())
+    assert str(size) in " ".join(page("docs/scale.md").split())
+
+
+def test_the_readme_lists_the_folders_as_they_are() -> None:
+    tree = page("README.md").split("## Folders")[1].split("\n## ")[0]
+    listed = {name for found in re.findall(r"^ {4,6}((?:[a-z_]+/ ?)+)", tree, re.M) for name in found.split()}
+    inside = {f"{path.name}/" for path in (ROOT / "ppsyn").iterdir() if (path / "__init__.py").exists()}
+    outside = {f"{name}/" for name in FOLDERS}
+    assert listed == inside | outside
 
 
 def test_every_exit_code_has_a_meaning() -> None:
