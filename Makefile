@@ -10,7 +10,7 @@ DATA ?= data
 ROWS ?= 10000000
 CASES ?= 5000
 
-.PHONY: release docs test test-slow test-nightly mutants test-newest fuzz check format clean benchmark benchmark-engine \
+.PHONY: release docs test test-slow test-nightly mutants test-newest fuzz faults check format clean benchmark benchmark-engine \
 	benchmark-generation benchmark-scale benchmark-pipeline benchmark-account benchmark-history recording
 
 release: $(VENV)/ready  ## release the bundled example into out/
@@ -41,6 +41,9 @@ mutants: $(VENV)/ready  ## plant faults one at a time, and see that the tests of
 
 fuzz: $(VENV)/ready  ## bad input to every command; CASES=number, SEED=number, by default the day's
 	cd tests && ../$(BIN)/python -m fuzzing --cases $(CASES) $(if $(SEED),--seed $(SEED)) --out ../out/fuzz
+
+faults: $(VENV)/ready  ## kills, stores, disks and clocks in trouble, damage: what becomes of runs; as root; writes docs/research-log.md
+	cd tests && PYTHONPATH=. unshare -m ../$(BIN)/python -m support.faults
 
 check: $(VENV)/ready  ## what must be clean before a commit
 	$(BIN)/ruff format --check .

@@ -1,9 +1,9 @@
 """Do to runs what happens to them in years, and tell what became of each: `make faults`.
 
-python -m support.faults               all of it, and write the table to docs/results/faults.md
-python -m support.faults kills clocks  only these; no page is written
+unshare -m python -m support.faults                     all of it; as root, since disks are mounted
+python -m support.faults kills clocks damage=100        these kinds, of which one may be told how often
 
-Kinds: kills, stores, disks, clocks, damage, resumes. As root, since disks are mounted; clocks take libfaketime.
+What is found is printed, and takes the place of the same rows in docs/research-log.md.
 """
 
 import os
@@ -27,7 +27,7 @@ from support.faulty import FAULTS, faulty
 from support.killing import Stage, Starter, run_of
 from support.published import TINY
 from support.servers import BUCKET, SeaweedFS, Weed, new_weed, prefect_server, seaweedfs
-from support.troubled_run import JUMPS, clock_in, go_on, outcome, release_in, told_by
+from support.troubled_run import clock_in, go_on, meet, outcome, release_in, told_by, unmount
 
 from ppsyn.errors import StoreError
 from ppsyn.privacy.budget import rho_of
@@ -35,11 +35,12 @@ from ppsyn.schemas.config import Budget
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "faults.md"
-SEEDS = 5
-DAMAGED = 400
-RESUMED_AT_ONCE = 8
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "research-log.md"
 BUDGET = float(rho_of(Budget.model_validate(TINY["privacy"])))
+_HEAD = (
+    "| what happens to a run | tried | recovered alone | recovered by a resume | refused, unspent | lost | overspent |",
+    "|---|---:|---:|---:|---:|---:|---:|",
+)
 _TRIES = 20
 _PART = 0.15
 """Of all that a store is asked."""
@@ -54,38 +55,48 @@ class Row:
     Attributes:
         what: What happened to them.
         tried: How many.
-        stopped: How often a command ended and was given again.
-        published: Those that ended in a release that passes its audit, paid for once.
-        refused: Those that were refused for good before a charge, and whose budget came back.
-        overspent: Those that were charged more than they were granted.
+        alone: Those that ended in a release which passes its audit and was paid for once, by the command that began.
+        resumed: Those that did so after they were resumed.
+        refused: Those that were refused for good before another charge, and can be given up.
+        overspent: Those that were charged more than they were granted, or twice for an answer.
+        wrong: What was found of all others.
     """
 
     what: str
     tried: int = 0
-    stopped: int = 0
-    published: int = 0
+    alone: int = 0
+    resumed: int = 0
     refused: int = 0
     overspent: int = 0
     wrong: list[str] = field(default_factory=list[str])
 
     @property
     def lost(self) -> int:
-        """Those that neither were published nor could be given up."""
-        return self.tried - self.published - self.refused
+        """Those that neither were published nor can be given up."""
+        return self.tried - self.alone - self.resumed - self.refused
+
+    def line(self) -> str:
+        """As a row of a table."""
+        numbers = (self.tried, self.alone, self.resumed, self.refused, self.lost, self.overspent)
+        return f"| {self.what} | {' | '.join(map(str, numbers))} |"
+
+    def published(self, stopped: int) -> None:
+        """One ended well."""
+        self.alone += not stopped
+        self.resumed += bool(stopped)
 
     def add(self, stopped: int, ended: Mapping[str, Any]) -> None:
         """A run of `troubled_run`, and how often it was stopped."""
         self.tried += 1
-        self.stopped += stopped
         is_paid_once = ended["charged"] == ended["granted"] == BUDGET and ended["answers"] == ended["charges"]
         self.overspent += ended["charged"] > ended["granted"]
-        if ended["published"] and not ended["problems"] and is_paid_once:
-            self.published += 1
+        if ended["published"] and not ended["problems"] and not ended["left"] and is_paid_once:
+            self.published(stopped)
         else:
-            self.wrong.append(f"{self.what}: {ended}")
+            self.wrong.append(str(ended))
 
 
-def kills() -> Iterator[Row]:
+def kills(_: int) -> Iterator[Row]:
     """The real command, ended by the kernel at every kind of place, then resumed."""
     row = Row("the command is killed, once at each of its steps, on a folder or a bucket")
     with _stages() as stage_at:
@@ -93,22 +104,21 @@ def kills() -> Iterator[Row]:
             story = stage_at(scene.is_s3).play(scene.point, scene.nth)
             part = story.after.part
             row.tried += 1
-            row.stopped += 1
             row.overspent += part is not None and story.after.spent > part.total
             if part is None and story.resumed.code == 4:
                 row.refused += 1
             elif part is not None and part.spent == part.total and story.resumed.code == 0 and not story.findings:
-                row.published += 1
+                row.published(1)
             else:
                 row.wrong.append(f"{scene}: {story.resumed}, {story.findings}")
     yield row
 
 
-def resumes() -> Iterator[Row]:
+def resumes(trials: int) -> Iterator[Row]:
     """A run that was killed is resumed three times at once."""
     row = Row("three processes resume one run at once")
     with _stages() as stage_at:
-        for trial in range(RESUMED_AT_ONCE):
+        for trial in range(trials):
             stage = stage_at(False)
             file = str(stage.write())
             point, nth = ("answer", "artifacts")[trial % 2], (7, 1)[trial % 2]
@@ -117,18 +127,17 @@ def resumes() -> Iterator[Row]:
             codes = [job.wait(300).code for job in jobs]
             after = killing.look(stage.root, run)
             row.tried += 1
-            row.stopped += sum(code != 0 for code in codes)
-            row.overspent += after.part is not None and after.spent > after.part.total
             charged = [draw.charged for draw in stage.draws()]
-            is_sound = set(codes) <= {0, 4, 6} and len(charged) == len(set(charged))
-            if 0 in codes and is_sound and not stage.findings(run):
-                row.published += 1
+            is_twice = len(charged) > len(set(charged))
+            row.overspent += is_twice or (after.part is not None and after.spent > after.part.total)
+            if 0 in codes and set(codes) <= {0, 4, 6} and not is_twice and not stage.findings(run):
+                row.published(1)
             else:
-                row.wrong.append(f"three at once, trial {trial}: {codes}")
+                row.wrong.append(f"trial {trial}: {codes}")
     yield row
 
 
-def stores() -> Iterator[Row]:
+def stores(seeds: int) -> Iterator[Row]:
     """An S3 server in trouble, and one that is killed."""
     told: Mapping[str, str] = {
         "slow": "the store is slow: 15% of its answers take half a second more",
@@ -140,7 +149,7 @@ def stores() -> Iterator[Row]:
     with _folder() as home, seaweedfs(home / "weed") as server:
         for number, fault in enumerate(FAULTS):
             row = Row(told[fault])
-            for seed in range(SEEDS):
+            for seed in range(seeds):
                 with faulty(server, fault, _PART, seed) as between, _folder() as table:
                     stopped, _ = _ended(release_in(table, _in_bucket(between.endpoint, f"{number}-{seed}", server)))
                     row.add(
@@ -176,38 +185,37 @@ def _killed_store() -> Iterator[Row]:
     yield row
 
 
-def disks() -> Iterator[Row]:
+def disks(_: int) -> Iterator[Row]:
     """A disk that is full and then larger, and one that is read-only and then not."""
-    rows = {
-        "full": Row("the disk is full, and larger when the run is resumed"),
-        "read-only": Row("the disk is read-only in a run, and not any more when it is resumed"),
-    }
-    cases = [*(("full", size) for size in (20, 40, 60, 80, 120, 160, 200, 240, 300))]
-    cases += [("read-only", asked) for asked in (0, 3, 7)]
-    for kind, number in cases:
-        with _folder() as home:
-            told = told_by(kind, str(home), str(number), before=("unshare", "-m"))
-            rows[kind].add(int(told["refused"] is not None), told["ended"])
-    yield from rows.values()
-
-
-def clocks() -> Iterator[Row]:
-    """The clock of a process jumps by a minute to ten years in a run, to and fro, or until its end."""
-    row = Row("the clock jumps by 61 s, an hour, a day or ten years, forward or back")
-    for question in (3, 14):
-        for jump in JUMPS:
+    sizes, questions = (20, 40, 60, 80, 120, 160, 200, 240, 300), (0, 3, 7)
+    full = Row("the disk is full, and is enlarged")
+    read_only = Row("the disk is read-only in the middle of it, and then not any more")
+    for row, kind, numbers in ((full, "full", sizes), (read_only, "read-only", questions)):
+        for number in numbers:
             with _folder() as home:
-                told = told_by("clock", str(home), str(question), str(jump), settings=clock_in(home))
-                row.add(0, told["ended"])
+                told = meet(kind, home, number)
+                row.add(told["refused"] is not None, told["ended"])
+                unmount(home)
+        yield row
+
+
+def clocks(_: int) -> Iterator[Row]:
+    """The clock of a process jumps in a run, to and fro, or until its end."""
+    row = Row("the clock jumps by 61 s, an hour, a day or ten years, forward or back, and back again or not")
+    with _folder() as home:
+        for told in told_by("clocks", str(home), settings=clock_in(home)):
+            row.add(0, told["ended"])
     yield row
 
 
-def damage() -> Iterator[Row]:
+def damage(seeds: int) -> Iterator[Row]:
     """One or two objects of a run are damaged, swapped, deleted or joined by others."""
-    row = Row("objects of a run are damaged, swapped, deleted, doubled, or joined by strays")
+    row = Row(
+        "one or two objects of an open or published run are damaged, cut, swapped, doubled or deleted, or others join"
+    )
     with _folder() as home:
         kept = kept_in(home / "kept")
-        for seed in range(1000, 1000 + DAMAGED):
+        for seed in range(1000, 1000 + seeds):
             (home / str(seed)).mkdir()
             row.tried += 1
             try:
@@ -215,7 +223,7 @@ def damage() -> Iterator[Row]:
             except AssertionError as error:
                 row.wrong.append(str(error))
             else:
-                row.published += became == "published"
+                row.resumed += became == "published"
                 row.refused += became == "refused"
             shutil.rmtree(home / str(seed))
     yield row
@@ -265,32 +273,36 @@ def _stages() -> Generator[Callable[[bool], Stage]]:
         yield make
 
 
-KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
-    "kills": kills, "resumes": resumes, "stores": stores, "disks": disks, "clocks": clocks, "damage": damage,
+KINDS: Mapping[str, tuple[Callable[[int], Iterator[Row]], int]] = {
+    "kills": (kills, 1), "resumes": (resumes, 8), "stores": (stores, 5), "disks": (disks, 1), "clocks": (clocks, 1),
+    "damage": (damage, 400),
 }  # fmt: skip
-_HEAD = (
-    "| what happens to a run | tried | resumed | published, paid once | refused unspent | lost | overspent |\n"
-    "|---|---:|---:|---:|---:|---:|---:|\n"
-)
+"""How each is tried, and how often by itself, where that can be told."""
 
 
 def main(words: Sequence[str]) -> int:
     """Try the kinds; 0 if no run was lost and none overspent."""
-    rows = list[Row]()
-    for name in words or KINDS:
-        for row in KINDS[name]():
-            rows.append(row)
-            sys.stdout.write(_line(row))
-            sys.stdout.writelines(f"  WRONG: {one}\n" for one in row.wrong)
+    is_well = True
+    for word in words or KINDS:
+        name, _, times = word.partition("=")
+        attempt, usual = KINDS[name]
+        for row in attempt(int(times or usual)):
+            sys.stdout.write("\n  WRONG: ".join([row.line(), *row.wrong]) + "\n")
             sys.stdout.flush()
-    if not words:
-        PAGE.write_text(_HEAD + "".join(map(_line, rows)), encoding="utf-8")
-    return int(any(row.lost or row.overspent or row.wrong for row in rows))
+            _write(row)
+            is_well = is_well and not (row.lost or row.overspent or row.wrong)
+    return 0 if is_well else 1
 
 
-def _line(row: Row) -> str:
-    numbers = (row.tried, row.stopped, row.published, row.refused, row.lost, row.overspent)
-    return f"| {row.what} | {' | '.join(map(str, numbers))} |\n"
+def _write(row: Row) -> None:
+    """Put a row in its place of the page's table, or below the others."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    first = last = lines.index(_HEAD[0]) + len(_HEAD)
+    while lines[last].startswith("|"):
+        last += 1
+    rows = {line.split("|")[1].strip(): line for line in lines[first:last]}
+    rows[row.what] = row.line()
+    PAGE.write_text("\n".join([*lines[:first], *rows.values(), *lines[last:], ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

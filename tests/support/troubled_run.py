@@ -3,6 +3,7 @@
 python -m support.troubled_run full FOLDER KILOBYTES         a disk of so many, enlarged for a resume; with `unshare -m`
 python -m support.troubled_run read-only FOLDER QUESTIONS    after so many, and writable for a resume; with `unshare -m`
 python -m support.troubled_run clock FOLDER QUESTIONS JUMP   after so many, and back after two more; with `clock_in`
+python -m support.troubled_run clocks FOLDER                 all jumps early and late, one run after another; the same
 """
 
 import json
@@ -37,6 +38,7 @@ def release_in(folder: Path, root: Location) -> ReleaseConfig:
     return config_of(folder / "table.parquet", root)
 
 
+_CLOCK = "PPSYN_TEST_CLOCK"
 _DAY = 86_400
 JUMPS = (3650 * _DAY, -3650 * _DAY, _DAY, -_DAY, 3600, -3600, 61, -61)
 """Of a clock, in seconds."""
@@ -50,7 +52,7 @@ def clock_in(folder: Path) -> Mapping[str, str] | None:
     source = Path(__file__).with_name("clock.c")
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
     set_clock(folder, 0)
-    return {**os.environ, "LD_PRELOAD": str(library), "PPSYN_TEST_CLOCK": str(folder / "clock")}
+    return {**os.environ, "LD_PRELOAD": str(library), _CLOCK: str(folder / "clock")}
 
 
 def set_clock(folder: Path, offset: int) -> None:
@@ -112,25 +114,13 @@ def _tried(config: ReleaseConfig) -> str | None:
     return None
 
 
-def _with_a_clock(config: ReleaseConfig, folder: Path, number: int, jump: int) -> dict[str, object]:
-    clocks = list[str]()
-
-    def before(question: int) -> None:
-        if question in {number, number + 2}:
-            set_clock(folder, jump if question == number else 0)
-        clocks.append(datetime.now(UTC).isoformat())
-
-    go_on(config, before=before)
-    return {"clocks": clocks, "ended": outcome(config)}
-
-
-def main(kind: str, folder: Path, number: int, jump: int = 0) -> dict[str, object]:
-    """Run it; what is told is how it stood when it was refused, and how in the end."""
+def meet(kind: str, folder: Path, number: int, jump: int = 0) -> dict[str, Any]:
+    """Have a new run meet it; what is told is how it stood when it was refused, and how in the end."""
     root = folder / "store"
     root.mkdir()
     config = release_in(folder, Location(url=str(root)))
     if kind == "clock":
-        return _with_a_clock(config, folder, number, jump)
+        return _with_a_clock(config, number, jump)
     if kind == "full":
         _mounted(f"size={number}k", root)
         refused = _tried(config)
@@ -147,7 +137,38 @@ def main(kind: str, folder: Path, number: int, jump: int = 0) -> dict[str, objec
     return {"refused": refused, "stood": stood, "ended": outcome(config)}
 
 
-def told_by(*words: str, before: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+def unmount(folder: Path) -> None:
+    """Take away the disk that a run met, so that its folder can be removed."""
+    subprocess.run(["umount", str(folder / "store")], check=True)
+
+
+def _with_a_clock(config: ReleaseConfig, number: int, jump: int) -> dict[str, Any]:
+    folder, clocks = Path(os.environ[_CLOCK]).parent, list[str]()
+
+    def before(question: int) -> None:
+        if question in {number, number + 2}:
+            set_clock(folder, jump if question == number else 0)
+        clocks.append(datetime.now(UTC).isoformat())
+
+    go_on(config, before=before)
+    ended = outcome(config)
+    set_clock(folder, 0)
+    return {"clocks": clocks, "ended": ended}
+
+
+def _with_all_clocks(folder: Path) -> list[dict[str, Any]]:
+    cases = [(number, jump) for number in (3, 14) for jump in JUMPS]
+    for place, _ in enumerate(cases):
+        (folder / str(place)).mkdir()
+    return [meet("clock", folder / str(place), *case) for place, case in enumerate(cases)]
+
+
+def main(kind: str, folder: Path, *numbers: int) -> object:
+    """Do as the command line says."""
+    return _with_all_clocks(folder) if kind == "clocks" else meet(kind, folder, *numbers)
+
+
+def told_by(*words: str, before: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401
     """What a run in a process of its own tells, which other words may start."""
     command = [*before, sys.executable, "-m", "support.troubled_run", *words]
     done = subprocess.run(
@@ -159,5 +180,5 @@ def told_by(*words: str, before: Sequence[str] = (), settings: Mapping[str, str]
 
 
 if __name__ == "__main__":
-    told = main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))
+    told = main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
     sys.stdout.write(json.dumps(told) + "\n")
