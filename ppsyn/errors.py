@@ -124,8 +124,8 @@ class ModelTooLargeError(PPSynError):
         self.needed_mb, self.cap_mb, self.largest = needed_mb, cap_mb, dict(largest)
         listed = ", ".join(f"{name!r} has {size:,}" for name, size in largest.items())
         super().__init__(
-            f"The one-way model needs {needed_mb:.4g} MB and model_mb={cap_mb:g} allows less. Raise model_mb, or give "
-            f"columns fewer bins or values in the schema: {listed}."
+            f"The one-way model needs {needed_mb:.4g} MB and max_model_size_mb={cap_mb:g} allows less. Raise it, or "
+            f"give columns fewer bins or values in the schema: {listed}."
         )
 
 

@@ -1,6 +1,6 @@
 """How far a release has come, in words: released values only."""
 
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 
 
 def share_of(state: State) -> float:

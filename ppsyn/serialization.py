@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ppsyn.domain import Domain
 from ppsyn.errors import ConfigError, PPSynError, translated
-from ppsyn.mechanisms.state import Round
+from ppsyn.mechanisms.base import Round
 from ppsyn.model.fold import Fold, Folded
 from ppsyn.model.graphical_model import GraphicalModel, calibrated
 from ppsyn.model.inference_plan import Measurement

@@ -17,8 +17,9 @@ from ppsyn.errors import ConfigError
 from ppsyn.generation.axes import cells_of
 from ppsyn.generation.plan import Recipe
 from ppsyn.generation.sampling import check_count, prepare
+from ppsyn.mechanisms import MECHANISMS
+from ppsyn.mechanisms.base import Round
 from ppsyn.mechanisms.candidates import refined_cliques
-from ppsyn.mechanisms.state import Round
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.model.inference_plan import Measurement
@@ -105,7 +106,9 @@ class Synthesis:
     @property
     def refined(self) -> tuple[Clique, ...]:
         """The marginals that a synthetic table is brought nearer to by swaps."""
-        return refined_cliques(self.domain, self.config)
+        return (
+            refined_cliques(self.domain, self.config.workload) if MECHANISMS[self.config.mechanism].refines_rows else ()
+        )
 
     def marginal(self, attributes: Iterable[str]) -> pd.DataFrame:
         """Expected counts of a marginal with error bars, from the model alone.

@@ -49,7 +49,7 @@ class BenchmarkSettings(FrozenModel):
     datasets: Annotated[tuple[str, ...], Field(min_length=1)]
     """Tables, by name."""
     mechanisms: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Mechanisms, by name; settings of their own follow a colon: `ppsyn:eta=0.7+select=0.1`."""
+    """Mechanisms, by name; settings of their own follow a colon: `ppsyn:rounds=60+anneal_threshold=0.7`."""
     epsilons: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """Privacy budgets, at `delta`."""
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]

@@ -1,13 +1,13 @@
 """What a release may be told: the guarantee, the algorithm, and how to run it."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
-from ppsyn.schemas.limits import CELLS, CODES, PERSON_ROWS, WORKERS
+from ppsyn.schemas.limits import CELLS, PERSON_ROWS, WORKERS
 from ppsyn.schemas.types import Finite, FrozenModel, Positive
 
-Share = Annotated[Finite, Field(ge=0.01, le=0.99)]
+BudgetFraction = Annotated[Finite, Field(ge=0.01, le=0.99)]
 
 
 _MOST_ATTRIBUTES = 8
@@ -72,64 +72,38 @@ class WorkloadConfig(FrozenModel):
         return self
 
 
-class Tuning(FrozenModel):
-    """How the algorithm goes about it: what changes the answer and not the guarantee."""
+class AlgorithmConfig(FrozenModel):
+    """What to get right, and how to go about it: all that changes the answer and not the guarantee."""
 
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
-    """Which method spends the budget. The settings from `partition` to `loose` are those of `ppsyn`."""
-    partition: Literal["grid", "balanced", "merge-split", "cells"] = "grid"
-    """How the cells of a marginal are merged before it is measured; of a grid, only residuals are."""
-    initial: Share = 0.2
-    """Share of the budget for one-way marginals, at least."""
-    most_initial: Share = 0.6
-    """Share of the budget for them where they are noisy."""
-    coarse: Share = 0.5
-    """Share of a large attribute's part of `initial` for a first, coarse look."""
-    coarse_groups: Annotated[int, Field(ge=2, le=CODES)] = 16
-    """Groups of that look; attributes with no more values are measured at once."""
-    fold: Annotated[int, Field(ge=2, le=CODES)] = 128
-    """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
-    select: Share = 0.15
-    """Share of a round's budget that selects; the rest measures."""
-    rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """Rounds the budget is planned for; annealing makes them fewer."""
-    levels: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20)] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    """Granularities: a group keeps at least this many standard deviations of noise."""
-    shrink: bool = True
-    """Whether answers are shrunk towards what the model expected."""
-    eta: Positive = 1.0
-    """Noise halves when it exceeds `eta` times how far an answer lay from what the model expected."""
-    refine: bool = True
-    """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
-    loose: bool = True
-    """Whether pairs that the model's tree has no room for are measured too, of tables of less than 2**19 rows.
-    Swaps bring them into the rows; without `refine` there are none."""
-    model_mb: Positive = 2.0
+    """The mechanism that spends the budget."""
+    workload: WorkloadConfig = WorkloadConfig()
+    max_model_size_mb: Positive = 2.0
     """The largest model, in MB."""
-    engine: Literal["tree", "mbi"] = "tree"
-    """What fits the model: the built-in junction tree, or mbi's estimator."""
-    iterations: Annotated[int, Field(ge=1, le=10_000)] = 100
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """Rounds that `ppsyn` divides its budget for; annealing makes them fewer. The other mechanisms plan their own."""
+    estimator: Literal["tree", "mbi"] = "tree"
+    """What fits the model: the built-in junction tree, or mbi."""
+    max_fit_steps: Annotated[int, Field(ge=1, le=10_000)] = 100
     """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, settings: object) -> object:
+        """Say which settings there are; all else is a constant of the mechanism."""
+        names = cast("dict[str, object]", settings) if isinstance(settings, dict) else {}
+        if unknown := [str(name) for name in names if name not in cls.model_fields]:
+            raise ValueError(
+                f"Expected the settings of the algorithm to be of {', '.join(cls.model_fields)}; got "
+                f"{', '.join(unknown)}. Remove what is none of them."
+            )
+        return cast("object", settings)
+
     @model_validator(mode="after")
-    def _settings_of_their_own(self) -> Self:
-        if self.mechanism != "ppsyn":
-            for name in _OF_PPSYN:
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"{name} is a setting of ppsyn; {self.mechanism} has none of that name")
+    def _check_rounds(self) -> Self:
+        if self.mechanism != "ppsyn" and self.rounds != type(self).model_fields["rounds"].default:
+            raise ValueError(f"rounds is a setting of ppsyn; {self.mechanism} plans its own. Remove it")
         return self
-
-
-_OF_PPSYN = (
-    "partition", "initial", "most_initial", "coarse", "coarse_groups", "fold", "select", "rounds", "levels", "shrink",
-    "eta", "refine", "loose",
-)  # fmt: skip
-
-
-class AlgorithmConfig(Tuning):
-    """All that changes the answer and not the guarantee."""
-
-    workload: WorkloadConfig = WorkloadConfig()
 
 
 class RuntimeConfig(FrozenModel):

@@ -81,7 +81,7 @@ class Manifest(FrozenModel):
     """Of the run's record; the account's hold names it."""
     table: TableSchema
     privacy: PrivacyConfig
-    method: AlgorithmConfig
+    algorithm: AlgorithmConfig
     generation: GenerationConfig
     rows: int
     """Of the synthetic table."""

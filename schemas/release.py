@@ -10,7 +10,7 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from ppsyn.errors import translated
-from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, RuntimeConfig
 from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS
 from ppsyn.schemas.locations import Location
@@ -164,8 +164,7 @@ class ReleaseConfig(FrozenModel):
     """The YAML file of the public schema."""
     privacy: PrivacyConfig
     account: AccountConfig = AccountConfig()
-    workload: WorkloadConfig = WorkloadConfig()
-    algorithm: Tuning = Tuning()
+    algorithm: AlgorithmConfig = AlgorithmConfig()
     generation: GenerationConfig = GenerationConfig()
     stores: StoresConfig
     runtime: RuntimeConfig = RuntimeConfig()
@@ -177,11 +176,6 @@ class ReleaseConfig(FrozenModel):
         ):
             raise ValueError("stores in memory cannot be shared with Dask workers; give folders or buckets")
         return self
-
-    @property
-    def method(self) -> AlgorithmConfig:
-        """The algorithm with its workload."""
-        return AlgorithmConfig(**self.algorithm.model_dump(), workload=self.workload)
 
     def resolved_against(self, folder: Path) -> Self:
         """The same release, with relative paths taken from `folder`."""

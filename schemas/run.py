@@ -34,7 +34,7 @@ class RunRecord(FrozenModel):
     source: Source
     table: TableSchema
     privacy: PrivacyConfig
-    method: AlgorithmConfig
+    algorithm: AlgorithmConfig
     generation: GenerationConfig
     code: CodeVersion
 

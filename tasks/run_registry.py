@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 from ppsyn.runs.run import Run
 from ppsyn.schemas.run import RunRef
 

@@ -60,7 +60,7 @@ def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None
     Examples:
       ppsyn benchmark --mechanisms ppsyn,aim --epsilons 0.1,1 --seeds 0-4
       ppsyn benchmark --data-dir DIR --datasets br2000,loans --epsilons 0.05,0.1,0.5,1,2 --out out/figure
-      ppsyn benchmark --mechanisms ppsyn:eta=0.5,ppsyn:eta=0.7,ppsyn:eta=1.0 --epsilons 0.1
+      ppsyn benchmark --mechanisms ppsyn:rounds=25,ppsyn:rounds=50,ppsyn:rounds=100 --epsilons 0.1
     """
     from ppsyn.benchmark.options import settings_of
     from ppsyn.benchmark.plots import draw_all

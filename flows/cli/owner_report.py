@@ -63,7 +63,7 @@ def write(folder: Store, original: Original, out: Path, named: Sequence[Sequence
         synthetic = StreamedTable(domain, lambda: published_codes(folder, manifest))
         both = TablePair(StreamedTable(domain, private), synthetic)
         columns = {column.name: column for column in table.columns}
-        found = compare(both, columns, manifest.method.workload, [tuple(names) for names in named], targets)
+        found = compare(both, columns, manifest.algorithm.workload, [tuple(names) for names in named], targets)
         return render(manifest, open_release(folder), found, seen_from_here(folder.location.url))
 
     _write(out, page(original.ref))

@@ -106,7 +106,7 @@ class Outlook:
                 for one in found.singles
             ],
             "workload": {"marginals": len(plan.workload), "largest_cells": max(map(plan.domain.size, plan.workload))},
-            "model_mb": {"least": found.smallest_mb, "most": plan.config.model_mb},
+            "model_size_mb": {"least": found.smallest_mb, "most": plan.config.max_model_size_mb},
             "one_way": [
                 {"rho": float(stage.rho), "measurements": stage.measurements, "sigma": [stage.least, stage.most]}
                 for stage in found.stages
@@ -177,7 +177,8 @@ class Outlook:
         degrees_text = ", ".join(f"{count} of {degree}" for degree, count in sorted(degrees.items()))
         largest = max(map(plan.domain.size, plan.workload))
         yield f"workload  {len(plan.workload)} marginals ({degrees_text} attributes), the largest of {largest:,} cells"
-        yield f"model     {found.smallest_mb:.3g} MB for single attributes, {plan.config.model_mb:g} MB at most"
+        most_mb = plan.config.max_model_size_mb
+        yield f"model     {found.smallest_mb:.3g} MB for single attributes, {most_mb:g} MB at most"
         for number, stage in enumerate(found.stages):
             share, noise = float(stage.rho / plan.rho), f"{stage.least:.1f} to {stage.most:.1f}"
             look = "first" if number == 0 else "second"

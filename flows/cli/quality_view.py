@@ -108,7 +108,7 @@ def measure(
         rho=asked_rho(account, rho, epsilon),
         delta=account.state.opening.delta,
         person=manifest.privacy.person,
-        sets=sets_of(domain, manifest.method.workload, [tuple(names) for names in named]),
+        sets=sets_of(domain, manifest.algorithm.workload, [tuple(names) for names in named]),
     )
     ref = original.ref.model_copy(update={"run": record.run})
     runs.check_possible(ref, record, original.source, manifest.table, release)

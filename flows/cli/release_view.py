@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from ppsyn.errors import InvariantError, PPSynError, StoreError
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.progress import last_round
 from ppsyn.releases.reader import read_manifest, released

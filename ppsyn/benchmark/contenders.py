@@ -1,31 +1,33 @@
-"""What takes part in a benchmark, by name: methods with their settings, and the paper as printed."""
+"""What takes part in a benchmark, by name: mechanisms with their settings, and the paper as printed."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Protocol
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ppsyn.arrays import Codes
 from ppsyn.benchmark.paper.printed import PrintedSettings, fit_not_private
+from ppsyn.benchmark.paper.strategies import STRATEGIES
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError, translated
-from ppsyn.mechanisms import METHODS
+from ppsyn.mechanisms import MECHANISMS, Mechanism
 from ppsyn.mechanisms.candidates import refined_cliques
 from ppsyn.mechanisms.loop import make_plan, run, start
+from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.privacy.budget import rho_from
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
-from ppsyn.schemas.config import AlgorithmConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.config import AlgorithmConfig, Positive, WorkloadConfig
 from ppsyn.schemas.files import parse_yaml, rule_of
 
 PRINTED = "printed-not-private"
 
-NAMES = (*METHODS, PRINTED)
+NAMES = (*MECHANISMS, PRINTED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +62,10 @@ class Contender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Private:
-    """A method under the curator, as a release runs it."""
+    """A mechanism under the curator, as a release runs it."""
 
-    settings: AlgorithmConfig
+    config: AlgorithmConfig
+    mechanism: Mechanism
 
     def __call__(  # noqa: PLR0913, PLR0917  # all that a mechanism may depend on
         self,
@@ -75,11 +78,12 @@ class _Private:
     ) -> Made:
         """Release `table`."""
         rho = rho_from(epsilon, delta)
-        changes = {"model_mb": model_mb, "workload": WorkloadConfig(cliques=workload)}
-        plan = make_plan(table.domain, rho, 1, self.settings.model_copy(update=changes))
+        changes = {"max_model_size_mb": model_mb, "workload": WorkloadConfig(cliques=workload)}
+        plan = make_plan(table.domain, rho, 1, self.config.model_copy(update=changes), self.mechanism)
         state = run(TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan))
         rows = _rows(state.model)
-        codes = state.model.blocks(rows, seed, refined_cliques(table.domain, plan.config))
+        refined = refined_cliques(table.domain, plan.config.workload) if self.mechanism.refines_rows else ()
+        codes = state.model.blocks(rows, seed, refined)
         return _made(codes, table.domain, state.model, len(state.rounds), is_private=True)
 
 
@@ -87,8 +91,8 @@ class _Private:
 class _Printed:
     """The paper's algorithm as printed. Not private."""
 
-    eta: float
-    rounds: int
+    eta: Positive = 0.7
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
 
     def __call__(  # noqa: PLR0913, PLR0917  # as above
         self,
@@ -106,6 +110,16 @@ class _Printed:
         return _made(codes, table.domain, found.model, len(found.choices), is_private=False)
 
 
+_ALGORITHM = frozenset(AlgorithmConfig.model_fields) - {"mechanism", "workload", "max_model_size_mb"}
+"""Settings of a release file; the others of them are options of the benchmark."""
+
+_PARAMETERS = frozenset(field.name for field in fields(PPSynParameters))
+_PARTITION = "partition"
+"""Ours may be compared with itself with another partition."""
+
+_SETTINGS = {"ppsyn": _ALGORITHM | _PARAMETERS | {_PARTITION}, PRINTED: frozenset({"eta", "rounds"})}
+
+
 def _rows(model: GraphicalModel) -> int:
     return max(1, round(model.total))
 
@@ -120,7 +134,7 @@ def _made(
 
 
 def contender(name: str) -> Contender:
-    """The contender called `name`: a method, or one with settings such as `ppsyn:eta=0.7+select=0.1`.
+    """The contender called `name`: a mechanism, or one with settings such as `ppsyn:rounds=50+anneal_threshold=0.7`.
 
     Raises:
         ConfigError: If there is none of that name, or a setting is none or out of range.
@@ -128,21 +142,36 @@ def contender(name: str) -> Contender:
     base, _, text = name.partition(":")
     if base not in NAMES:
         raise ConfigError(f"There is no mechanism {base!r}. Mechanisms: {', '.join(NAMES)}.")
-    known = {"eta", "rounds"} if base == PRINTED else set(Tuning.model_fields) - {"mechanism", "model_mb"}
+    known = _SETTINGS.get(base, _ALGORITHM)
     settings = dict(_setting(name, part, known) for part in text.split("+")) if text else {}
 
     def describe(error: ValidationError) -> str:
         fault = error.errors()[0]
-        return f"In {name!r}, {'.'.join(map(str, fault['loc']))}: {rule_of(fault)}"
+        field = ".".join(map(str, fault["loc"]))
+        return f"In {name!r}, {field}: {rule_of(fault)}" if field else f"In {name!r}: {rule_of(fault)}"
 
     with translated(ValidationError, to=ConfigError, message=describe):
-        config = AlgorithmConfig.model_validate(
-            {"eta": 0.7, **settings} if base == PRINTED else {"mechanism": base, **settings}
-        )
-    return _Printed(config.eta, config.rounds) if base == PRINTED else _Private(config)
+        return _checked(base, settings)
 
 
-def _setting(name: str, part: str, known: set[str]) -> tuple[str, object]:
+def _checked(base: str, settings: Mapping[str, object]) -> Contender:
+    if base == PRINTED:
+        return TypeAdapter(_Printed).validate_python(settings)
+    config = AlgorithmConfig.model_validate({"mechanism": base, **_only(settings, _ALGORITHM)})
+    if base != "ppsyn":
+        return _Private(config, MECHANISMS[base])
+    parameters = TypeAdapter(PPSynParameters).validate_python(_only(settings, _PARAMETERS))
+    strategy = settings.get(_PARTITION, "grid")
+    if not isinstance(strategy, str) or strategy not in STRATEGIES:
+        raise ConfigError(f"There is no partition {strategy!r}. Partitions: {', '.join(STRATEGIES)}.")
+    return _Private(config, PPSyn(parameters, STRATEGIES[strategy]))
+
+
+def _only(settings: Mapping[str, object], names: frozenset[str]) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if name in names}
+
+
+def _setting(name: str, part: str, known: frozenset[str]) -> tuple[str, object]:
     field, _, value = part.partition("=")
     if not value:
         raise ConfigError(f"Expected mechanism={name!r} to be a name, or name:setting=value+setting=value.")

@@ -1,7 +1,7 @@
 """Plots of a benchmark: for each table and metric one figure, as PNG and as SVG, with standard errors.
 
-Over epsilon, unless the mechanisms differ in the number of one setting (`ppsyn:eta=0.3`,
-`ppsyn:eta=0.4`, ...), which is then the axis, or the workloads differ in their degree. Where nothing
+Over epsilon, unless the mechanisms differ in the number of one setting (`ppsyn:anneal_threshold=0.3`,
+`ppsyn:anneal_threshold=0.4`, ...), which is then the axis, or the workloads differ in their degree. Where nothing
 differs but the mechanisms, they stand side by side.
 """
 # matplotlib's keyword arguments are not annotated.

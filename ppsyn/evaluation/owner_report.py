@@ -161,7 +161,7 @@ def render(manifest: Manifest, synthesis: Synthesis, found: Comparison, release:
 
 def _offer(manifest: Manifest, synthesis: Synthesis, found: Comparison, release: str) -> Offer:
     person = manifest.privacy.person
-    figures = sum(len(one.statistics) for one in sets_of(synthesis.domain, manifest.method.workload))
+    figures = sum(len(one.statistics) for one in sets_of(synthesis.domain, manifest.algorithm.workload))
     rho = float(manifest.guarantee.rho) / _COST_DIVISOR
     reach = expected_reach(rho, figures, 1 if person is None else person.max_rows, found.rows)
     return Offer(rho, 1 / _COST_DIVISOR, reach, release)

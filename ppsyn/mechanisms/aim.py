@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing_extensions import override
 
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.base import Method
-from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.mechanisms.base import Mechanism, Plan, Round, State
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest
@@ -16,7 +15,7 @@ _ROUNDS_PER_ATTRIBUTE = 16
 _SELECT = Fraction(1, 10)
 
 
-class Aim(Method):
+class Aim(Mechanism):
     """Marginals cell by cell; a candidate weighs as much as the workload's marginals have in common with it.
 
     Every attribute is measured first, at the noise of the first round. The noise halves

@@ -1,23 +1,123 @@
-"""What a method decides. All else, the order of requests and the budget to its last fraction, is the loop's."""
+"""What a mechanism is given, what it knows, and what it decides.
 
+All else, the order of requests and the budget to its last fraction, is the loop's.
+"""
+
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.domain import Clique, Domain
+from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
+from ppsyn.schemas.config import AlgorithmConfig
+
+NOISE_L1 = math.sqrt(2 / math.pi)
+"""The expected magnitude of a standard Gaussian."""
 
 
-class Method(ABC):
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The public inputs of a run.
+
+    Attributes:
+        rho: The whole budget.
+        sensitivity: Rows that one unit of privacy may own.
+        config: What a release file says of the algorithm.
+        mechanism: What it names, with the constants of the mechanism.
+        turns: What may be measured, for one round after another and then again.
+    """
+
+    domain: Domain
+    rho: Fraction
+    sensitivity: int
+    config: AlgorithmConfig
+    mechanism: "Mechanism"
+    workload: tuple[Clique, ...]
+    turns: tuple[tuple[Clique, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round did: released values only.
+
+    Attributes:
+        sigma: The standard deviation of the noise on what was learned about each group's count.
+        surprise: L1 distance of the answer from what the model expected.
+        noise: Expected L1 norm of the noise in the answer.
+        moved: L1 distance, over the same groups, of the model after the round from the one before.
+    """
+
+    clique: Clique
+    groups: int
+    sigma: float
+    surprise: float
+    noise: float
+    moved: float
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything the loop knows.
+
+    Attributes:
+        spent: What the requests so far have cost, lost answers included.
+        one_way: Marginals of single attributes still to be measured in this stage.
+        planned_rho: What a round was planned to cost; nothing if the mechanism has no rounds.
+        round_rho: What the next round may cost.
+        measurements: The answers as they were drawn, with what they answer.
+        evidence: What the fit is told of them; a mechanism may shrink, merge or restate them.
+        chosen: The selected candidate that is to be measured next.
+        is_fine: Whether the first stage of the one-way marginals is over.
+    """
+
+    plan: Plan
+    spent: Fraction
+    one_way: tuple[MeasureRequest, ...]
+    planned_rho: Fraction
+    round_rho: Fraction
+    model: GraphicalModel
+    measurements: tuple[Measurement, ...] = ()
+    evidence: tuple[Measurement, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    chosen: Candidate | None = None
+    is_fine: bool = False
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return self.plan.rho - self.spent
+
+    @property
+    def stage(self) -> Literal["one-way", "select", "measure", "done"]:
+        """What comes next."""
+        if self.one_way:
+            return "one-way"
+        if self.chosen is not None:
+            return "measure"
+        if self.left == 0:
+            return "done"
+        # Lost selections can leave less than a round is worth; it is measured without selecting.
+        return "measure" if 2 * self.left < self.planned_rho or self.planned_rho == 0 else "select"
+
+
+class Mechanism(ABC):
     """A way to spend a budget: first measurements, then rounds that select and measure.
 
-    A method sees public inputs and released values only. Whatever it asks, the curator
-    charges and answers it in the same way, so a method can be poor but not unsound.
+    A mechanism sees public inputs and released values only. Whatever it asks, the curator
+    charges and answers it in the same way, so a mechanism can be poor but not unsound.
     """
 
     fits_every_round: ClassVar[bool] = True
     """Whether the model that scores the next candidates has learned from the last answer."""
+
+    @property
+    def refines_rows(self) -> bool:
+        """Whether values are swapped between the rows of a small table until the workload fits the model better."""
+        return False
 
     @abstractmethod
     def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:

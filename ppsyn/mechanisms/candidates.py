@@ -11,14 +11,13 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.generation.sampling import SWAPPED_ROWS
-from ppsyn.mechanisms.partitions.sequence import NOISE_L1
-from ppsyn.mechanisms.partitions.strategies import STRATEGIES
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import NOISE_L1, State
+from ppsyn.mechanisms.grid import Strategy
 from ppsyn.model.junction_tree import InteractionGraph, interaction_graph, table_mb
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from ppsyn.privacy.residuals import degrees
-from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
+from ppsyn.schemas.config import WorkloadConfig
 from ppsyn.schemas.limits import CELLS
 
 ROUND_CELLS = CELLS
@@ -102,11 +101,9 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
                 yield (attribute.name, *rest)
 
 
-def refined_cliques(domain: Domain, config: AlgorithmConfig) -> tuple[Clique, ...]:
+def refined_cliques(domain: Domain, config: WorkloadConfig) -> tuple[Clique, ...]:
     """The workload's marginals that a table is brought nearer to by swaps, smallest first as far as there is room."""
-    if not config.refine or config.mechanism != "ppsyn":
-        return ()
-    workload = sorted(workload_cliques(domain, config.workload), key=domain.size)[:_MANY]
+    workload = sorted(workload_cliques(domain, config), key=domain.size)[:_MANY]
     found, room = list[Clique](), _REFINED_CELLS
     for clique in workload:
         room -= domain.size(clique)
@@ -166,7 +163,7 @@ def check_smallest_model(domain: Domain, cap_mb: float) -> None:
 def growing_cap(state: State, rho: Fraction) -> float:
     """The cap on the model, in MB, grows with the part of the budget that is spent once rho is."""
     plan = state.plan
-    return plan.config.model_mb * float((state.spent + rho) / plan.rho)
+    return plan.config.max_model_size_mb * float((state.spent + rho) / plan.rho)
 
 
 def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
@@ -177,7 +174,7 @@ def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[
 
 def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
     """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
-    now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.model_mb)
+    now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.max_model_size_mb)
     return tuple(
         clique
         for clique, growth in _growth_mb(state, cliques).items()
@@ -187,12 +184,13 @@ def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[
 
 def is_loose(state: State, clique: Clique) -> bool:
     """Whether the measurement of a clique would make the tree pass its cap; that of one attribute joins nothing."""
-    return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(state, state.plan.config.model_mb)
+    return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(
+        state, state.plan.config.max_model_size_mb
+    )
 
 
 def _may_be_loose(state: State, clique: Clique) -> bool:
-    config = state.plan.config
-    return config.loose and config.refine and len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
+    return len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
 
 
 def _own_mb(state: State, clique: Clique) -> float:
@@ -238,14 +236,16 @@ def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candi
     return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
 
 
-def partitioned(state: State, cliques: Iterable[Clique], rho: Fraction) -> tuple[Candidate, ...]:
+def partitioned(
+    state: State, cliques: Iterable[Clique], rho: Fraction, strategy: Strategy, granularities: tuple[float, ...]
+) -> tuple[Candidate, ...]:
     """Each clique at each granularity, less the noise it would carry."""
     plan, total = state.plan, state.model.total
-    sigma, strategy = noise_scale(rho, plan.sensitivity), STRATEGIES[plan.config.partition]
+    sigma = noise_scale(rho, plan.sensitivity)
     found: list[Candidate] = []
     for clique in cliques:
         is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
-        partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, plan.config.levels)
+        partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, granularities)
         for partition in _worthwhile(partitions, sigma, total):
             expected = _expected(state, clique, partition)
             units = noise_cost(expected, partition, sigma)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from ppsyn.domain import Attribute
-from ppsyn.mechanisms.partitions.order import partition_in_order
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
+from ppsyn.mechanisms.grid import partition_in_order
 from ppsyn.model.fold import Fold, equal_mass, fold_values
 from ppsyn.model.graphical_model import unfitted
 from ppsyn.model.inference_plan import Measurement

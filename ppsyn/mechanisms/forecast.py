@@ -1,6 +1,6 @@
 """What a release would do, before it does anything: from its plan and an assumed number of rows, both public.
 
-The loop itself is asked, so that whatever a method does is what is told: it is given the answers that a table with
+The loop itself is asked, so that whatever a mechanism does is what is told: it is given the answers that a table with
 evenly spread rows would give, without noise, up to where rounds begin.
 """
 
@@ -13,9 +13,8 @@ from statistics import fmean
 import numpy as np
 
 from ppsyn.arrays import Ints
-from ppsyn.mechanisms.loop import absorb, method_of, next_request, start
-from ppsyn.mechanisms.partitions.sequence import NOISE_L1
-from ppsyn.mechanisms.state import Plan, State
+from ppsyn.mechanisms.base import NOISE_L1, Plan, State
+from ppsyn.mechanisms.loop import absorb, next_request, start
 from ppsyn.model.junction_tree import interaction_graph
 from ppsyn.privacy.partition import Partition
 from ppsyn.privacy.requests import Measured, MeasureRequest, noise_scale
@@ -140,7 +139,7 @@ def _rounds(state: State) -> Rounds | None:
     plan, rho = state.plan, state.round_rho
     if state.left == 0 or rho == 0:
         return None
-    select_rho = rho * method_of(plan).select_share(plan)
+    select_rho = rho * plan.mechanism.select_share(plan)
     candidates = {clique for turn in plan.turns for clique in turn}
     return Rounds(
         state.left,

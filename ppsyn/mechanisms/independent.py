@@ -1,4 +1,4 @@
-"""Single attributes and nothing else: what any method should be better than."""
+"""Single attributes and nothing else: what any mechanism should be better than."""
 
 from fractions import Fraction
 
@@ -6,14 +6,13 @@ from typing_extensions import override
 
 from ppsyn.domain import varied
 from ppsyn.errors import InvariantError
-from ppsyn.mechanisms.base import Method
-from ppsyn.mechanisms.state import Plan, State
+from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.privacy.budget import divide
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import Candidate, MeasureRequest
 
 
-class Independent(Method):
+class Independent(Mechanism):
     """The whole budget on single attributes, in equal parts."""
 
     @override
@@ -30,7 +29,7 @@ class Independent(Method):
 
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        raise InvariantError("A method without rounds was asked for candidates.")
+        raise InvariantError("A mechanism without rounds was asked for candidates.")
 
 
 def each_attribute(plan: Plan, rho: Fraction) -> tuple[MeasureRequest, ...]:

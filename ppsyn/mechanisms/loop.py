@@ -1,6 +1,6 @@
 """The loop as a pure state machine: what to ask next, and what an answer changes.
 
-What is worth asking is the method's to say (`methods`); the order of requests and the
+What is worth asking is the mechanism's to say; the order of requests and the
 budget to its last fraction are settled here. The loop holds no data. The same answers
 give the same requests and the same model, to the last bit, so a run resumes by
 replaying the answers it has paid for.
@@ -14,10 +14,9 @@ import numpy as np
 
 from ppsyn.domain import Domain
 from ppsyn.errors import ConfigError, InvariantError
-from ppsyn.mechanisms import METHODS, Method
+from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.partitions.sequence import NOISE_L1
-from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
 from ppsyn.model.estimation import Effort
 from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold
@@ -34,17 +33,26 @@ _SMALLEST_RHO = Fraction(1, 2**60)
 _REMAINDER_GROUPS = 16
 
 
-def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig) -> Plan:
+def make_plan(
+    domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig, mechanism: Mechanism | None = None
+) -> Plan:
     """Check the public inputs; nothing is spent.
+
+    Args:
+        domain: The attributes.
+        rho: The whole budget.
+        sensitivity: Rows that one unit of privacy may own.
+        config: What a release file says of the algorithm.
+        mechanism: The mechanism with other constants than its own; only a benchmark has one.
 
     Raises:
         ConfigError: If the workload names unknown attributes, or the budget is too small to divide.
         ModelTooLargeError: If the domain cannot be modelled under the cap.
     """
-    selection.check_smallest_model(domain, config.model_mb)
+    selection.check_smallest_model(domain, config.max_model_size_mb)
     workload = selection.workload_cliques(domain, config.workload)
     turns = selection.take_turns(domain, selection.candidate_cliques(domain, workload))
-    plan = Plan(domain, rho, sensitivity, config, workload, turns)
+    plan = Plan(domain, rho, sensitivity, config, mechanism or MECHANISMS[config.mechanism], workload, turns)
     state = start(plan)
     costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
     if min(costs) < _SMALLEST_RHO:
@@ -54,14 +62,8 @@ def make_plan(domain: Domain, rho: Fraction, sensitivity: int, config: Algorithm
 
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
-    method = method_of(plan)
-    first, round_rho = method.first(plan), method.round_rho(plan)
+    first, round_rho = plan.mechanism.first(plan), plan.mechanism.round_rho(plan)
     return State(plan, Fraction(0), first, round_rho, round_rho, unfitted(Fold(plan.domain)))
-
-
-def method_of(plan: Plan) -> Method:
-    """What decides in the loop's place."""
-    return METHODS[plan.config.mechanism]
 
 
 def next_request(state: State) -> Request | None:
@@ -97,19 +99,19 @@ def _is_last(state: State) -> bool:
 
 def _select_rho(state: State) -> Fraction:
     whole = state.left if _is_last(state) else state.round_rho
-    return round_down(whole * method_of(state.plan).select_share(state.plan))
+    return round_down(whole * state.plan.mechanism.select_share(state.plan))
 
 
 def _measure_rho(state: State) -> Fraction:
     """What is left of the round after its selection; the last round takes all there is."""
-    share = state.round_rho - round_down(state.round_rho * method_of(state.plan).select_share(state.plan))
+    share = state.round_rho - round_down(state.round_rho * state.plan.mechanism.select_share(state.plan))
     return state.left if state.left < share + state.round_rho else share
 
 
 def _select(state: State) -> SelectRequest:
     rho = _select_rho(state)
     after = replace(state, spent=state.spent + rho)
-    return SelectRequest(method_of(state.plan).candidates(after, _measure_rho(after)), rho)
+    return SelectRequest(state.plan.mechanism.candidates(after, _measure_rho(after)), rho)
 
 
 def absorb(state: State, request: Request, answer: Answer) -> State:
@@ -135,10 +137,10 @@ def _absorb_loss(state: State) -> State:
 
 
 def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured) -> State:
-    method, clique, partition = method_of(state.plan), request.clique, request.partition
+    mechanism, clique, partition = state.plan.mechanism, request.clique, request.partition
     expected = partition.sum_expected(state.model.project(clique))
     drawn = Measurement(clique, partition, answer.noisy_counts, answer.sigma)
-    told = method.estimate(state, request, answer)
+    told = mechanism.estimate(state, request, answer)
     state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, told))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
@@ -147,7 +149,7 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
     moved = float(np.abs(drawn.contrast(partition.sum_expected(state.model.project(clique)) - expected)).sum())
     noise = NOISE_L1 * drawn.count_sigma * partition.count
     done = Round(clique, partition.count, drawn.count_sigma, surprise, noise, moved)
-    round_rho = state.round_rho * 4 if method.is_annealed(state.plan, done) else state.round_rho
+    round_rho = state.round_rho * 4 if mechanism.is_annealed(state.plan, done) else state.round_rho
     return replace(state, rounds=(*state.rounds, done), round_rho=round_rho)
 
 
@@ -157,16 +159,16 @@ def _after_one_way(state: State) -> State:
         return state
     if state.left == 0:
         return _finish(state)
-    state, method = _refit(state, 2, _TOLERANCE), method_of(state.plan)
+    state, mechanism = _refit(state, 2, _TOLERANCE), state.plan.mechanism
     if not state.is_fine:
-        state = replace(state, one_way=method.second(state), is_fine=True)
-    return state if state.one_way else _refit(method.settle(state), 2, _TOLERANCE)
+        state = replace(state, one_way=mechanism.second(state), is_fine=True)
+    return state if state.one_way else _refit(mechanism.settle(state), 2, _TOLERANCE)
 
 
 def _after_round(state: State) -> State:
     if state.left == 0:
         return _finish(state)
-    return _refit(state, 1, _TOLERANCE) if method_of(state.plan).fits_every_round else state
+    return _refit(state, 1, _TOLERANCE) if state.plan.mechanism.fits_every_round else state
 
 
 def _finish(state: State) -> State:
@@ -175,8 +177,8 @@ def _finish(state: State) -> State:
 
 
 def _refit(state: State, times: int, tolerance: float) -> State:
-    effort = Effort(times * state.plan.config.iterations, tolerance)
-    fit = ENGINES[state.plan.config.engine]
+    effort = Effort(times * state.plan.config.max_fit_steps, tolerance)
+    fit = ENGINES[state.plan.config.estimator]
     return replace(state, model=fit(state.evidence, state.model, effort).model)
 
 

@@ -10,9 +10,8 @@ from typing_extensions import override
 
 from ppsyn.domain import Clique, varied
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.base import Method
+from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.mechanisms.independent import each_attribute
-from ppsyn.mechanisms.state import Plan, State
 from ppsyn.model.inference_plan import Measurement
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import Partition, finest, number_groups
@@ -23,7 +22,7 @@ _SEEN = 3.0
 """Values whose noisy count is below this many standard deviations are taken as one."""
 
 
-class Mst(Method):
+class Mst(Mechanism):
     """A third of the budget each on single attributes, on choosing a spanning tree, and on its pairs.
 
     A pair is scored against the model of single attributes throughout. So whether a
@@ -51,7 +50,9 @@ class Mst(Method):
         names = varied(plan.domain)
         component = reduce(_joined, (m.clique for m in state.evidence), {name: name for name in names})
         crossing = tuple((a, b) for a, b in combinations(names, 2) if component[a] != component[b])
-        cliques = selection.affordable(state, crossing, plan.config.model_mb) or tuple((name,) for name in names)
+        cliques = selection.affordable(state, crossing, plan.config.max_model_size_mb) or tuple(
+            (name,) for name in names
+        )
         seen = {a.name: finest(a.size) for a in plan.domain.attributes}
         seen |= {m.clique[0]: m.partition for m in state.evidence if len(m.clique) == 1}
         return tuple(selection.candidate(state, c, _product([seen[name] for name in c])) for c in cliques)

@@ -5,15 +5,14 @@ from fractions import Fraction
 from typing_extensions import override
 
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.base import Method
-from ppsyn.mechanisms.state import Plan, State
+from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.requests import Candidate, MeasureRequest
 
 _SELECT = Fraction(1, 10)
 
 
-class Mwem(Method):
+class Mwem(Mechanism):
     """As many rounds as attributes, all of the same budget, over the workload's own marginals, cell by cell.
 
     The original takes the number of rows as known. Here it is private, and the

@@ -1,51 +1,139 @@
-"""PPSyn, made private: marginals are measured with their cells merged, where the model expects few rows."""
+"""PPSyn, made private: marginals are measured with their cells merged, where the model expects few rows.
 
-from dataclasses import replace
+First every attribute alone, large ones coarse first, then where the rows are. Then rounds: select the
+marginal and the grid of it that the model is most wrong about, measure it, fit the model again.
+
+Each attribute's part of the budget is proportional to (u c)**(2/3), where c is its number of
+cells and u that of the workload's marginals which hold it: the least sum of errors over
+the workload (the paper, after PrivSyn, has c alone). Past a number of cells that noise
+leaves visible, more of them count for nothing. Of a large attribute's part, a fraction goes to a
+few groups of equally many codes, and the rest to groups of about equal mass under the model
+that the first answers gave. Those tell the number of rows, too, and with it how much noise
+there is for each: the more, the more of the budget goes to single attributes, since nothing
+that is measured later tells of them again.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
+from typing import Annotated
 
+from pydantic import Field
 from typing_extensions import override
 
 from ppsyn.arrays import Floats
+from ppsyn.domain import Attribute, varied
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.base import Method
+from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
 from ppsyn.mechanisms.denoise import denoise, denoise_contrasts
 from ppsyn.mechanisms.folding import folded
-from ppsyn.mechanisms.one_way import coarse_requests, fine_requests
-from ppsyn.mechanisms.state import Plan, Round, State
+from ppsyn.mechanisms.grid import Strategy, partition_grid, partition_in_order, split_run
+from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.model.inference_plan import Measurement
-from ppsyn.privacy.budget import round_down
-from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
+from ppsyn.privacy.budget import divide, round_down
+from ppsyn.privacy.partition import equal_width, finest
+from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest, noise_scale
+from ppsyn.schemas.config import BudgetFraction, Positive
+from ppsyn.schemas.limits import CODES
+
+_VISIBLE_GROUPS = 3
+"""An attribute gets no more for cells beyond this many times the groups of its coarse look."""
+
+_LOW_NOISE, _HIGH_NOISE = 0.0013, 0.052
+"""Noise in single attributes up to which they get the least of the budget, and from which they get the most."""
+
+_MIN_USE = 0.25
+"""Every attribute counts as used by this part of what they are used by on average, besides its own."""
 
 
-class Partitioned(Method):
+@dataclass(frozen=True, slots=True)
+class PPSynParameters:
+    """The constants of the mechanism. A release has these; only a benchmark sets others."""
+
+    one_way_fraction: BudgetFraction = 0.2
+    """Of the budget, for one-way marginals, at least."""
+    max_one_way_fraction: BudgetFraction = 0.6
+    """Of the budget, for them where they are noisy."""
+    coarse_fraction: BudgetFraction = 0.5
+    """Of a large attribute's part, for a first, coarse look."""
+    coarse_groups: Annotated[int, Field(ge=2, le=CODES)] = 16
+    """Groups of that look; attributes with no more values are measured at once."""
+    max_values: Annotated[int, Field(ge=2, le=CODES)] = 128
+    """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
+    select_budget_fraction: BudgetFraction = 0.15
+    """Of a round's budget, to select; the rest measures."""
+    granularities: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20)] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    """A group keeps at least this many standard deviations of noise."""
+    shrink: bool = True
+    """Whether answers are shrunk towards what the model expected."""
+    anneal_threshold: Positive = 1.0
+    """Noise halves when it exceeds this many times how far an answer lay from what the model expected."""
+    swap_refinement: bool = True
+    """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
+    off_tree_pairs: bool = True
+    """Whether pairs that the model's tree has no room for are measured too, of tables of less than 2**19 rows.
+    Swaps bring them into the rows; without `swap_refinement` there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PPSyn(Mechanism):
     """Coarse then fine one-way marginals; candidates at several granularities; answers shrunk towards the model."""
+
+    parameters: PPSynParameters = PPSynParameters()
+    strategy: Strategy = partition_grid
+
+    @property
+    @override
+    def refines_rows(self) -> bool:
+        return self.parameters.swap_refinement
 
     @override
     def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
-        return coarse_requests(plan, _initial_rho(plan))
+        """Small attributes whole; of large ones a coarse look, for a fraction of their part."""
+        most = self.parameters.coarse_groups
+        return tuple(
+            MeasureRequest((a.name,), equal_width(a.size, most), part if a.size <= most else self._coarse_rho(part))
+            for a, part in self._parts(plan, self._one_way_rho(plan))
+        )
 
     @override
     def second(self, state: State) -> tuple[MeasureRequest, ...]:
-        return fine_requests(state.plan, state.model, _initial_rho(state.plan))
+        """Small attributes again, for their part of what is added; of large ones groups that stand above noise."""
+        plan, rho = state.plan, self._one_way_rho(state.plan)
+        parts = self._parts(plan, rho)
+        added = plan.rho * round_down(Fraction(self._one_way_fraction(plan, state.model))) - rho
+        more = self._parts(plan, added) if added > 0 else [(a, Fraction(0)) for a, _ in parts]
+        requests: list[MeasureRequest] = []
+        for (a, part), (_, extra) in zip(parts, more, strict=True):
+            if a.size > self.parameters.coarse_groups:
+                requests.append(_fine_request(state.model, a, part - self._coarse_rho(part) + extra, plan.sensitivity))
+            elif extra > 0:
+                requests.append(MeasureRequest((a.name,), finest(a.size), extra))
+        return tuple(requests)
 
     @override
     def settle(self, state: State) -> State:
         """Fold large attributes, where the model lives on groups of their values from here on; plan the rounds."""
         round_rho = round_down(state.left / state.plan.config.rounds)
-        return folded(replace(state, planned_rho=round_rho, round_rho=round_rho), state.plan.config.fold)
+        return folded(replace(state, planned_rho=round_rho, round_rho=round_rho), self.parameters.max_values)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
-        return round_down((plan.rho - _initial_rho(plan)) / plan.config.rounds)
+        return round_down((plan.rho - self._one_way_rho(plan)) / plan.config.rounds)
 
     @override
     def select_share(self, plan: Plan) -> Fraction:
-        return Fraction(plan.config.select)
+        return Fraction(self.parameters.select_budget_fraction)
 
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        cliques = selection.with_loose(state, selection.considered(state), selection.growing_cap(state, rho))
-        return selection.partitioned(state, cliques, rho)
+        cap_mb = selection.growing_cap(state, rho)
+        has_off_tree = self.parameters.off_tree_pairs and self.parameters.swap_refinement
+        limited = selection.with_loose if has_off_tree else selection.affordable
+        cliques = limited(state, selection.considered(state), cap_mb)
+        return selection.partitioned(state, cliques, rho, self.strategy, self.parameters.granularities)
 
     @override
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
@@ -56,10 +144,10 @@ class Partitioned(Method):
         # Before the first stage ends the model knows nothing that an answer could be shrunk towards; nor does it
         # then know more of a small attribute than the other answer to the same question, which the fit will weigh.
         is_same = bool(state.one_way) and partition.is_finest
-        if not (state.is_fine and state.plan.config.shrink) or is_same:
-            return super().estimate(state, request, answer)
+        drawn = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
+        if not (state.is_fine and self.parameters.shrink) or is_same:
+            return drawn
         expected = partition.sum_expected(state.model.project(request.clique))
-        drawn = super().estimate(state, request, answer)
         if not partition.axes:
             return _bettered(drawn, *denoise(answer.noisy_counts, expected, answer.sigma))
         contrasts, deviation = denoise_contrasts(drawn.surprise(expected), partition.axes, drawn.scale)
@@ -67,12 +155,54 @@ class Partitioned(Method):
 
     @override
     def is_annealed(self, plan: Plan, done: Round) -> bool:
-        return done.noise > plan.config.eta * done.surprise
+        return done.noise > self.parameters.anneal_threshold * done.surprise
+
+    def _one_way_rho(self, plan: Plan) -> Fraction:
+        return plan.rho * Fraction(self.parameters.one_way_fraction)
+
+    def _one_way_fraction(self, plan: Plan, model: GraphicalModel) -> float:
+        """Of the budget, for all measurements of single attributes: more, the more noise the first leave.
+
+        Noise is told as the distance that it alone would put between an attribute's counts and the true ones, on
+        average. The fraction grows with its logarithm.
+        """
+        parts = self._parts(plan, self._one_way_rho(plan))
+        cells = [min(a.size, self._visible_cells) for a, _ in parts]
+        noise = [
+            NOISE_L1 / 2 * count * noise_scale(part, plan.sensitivity)
+            for count, (_, part) in zip(cells, parts, strict=True)
+        ]
+        mean = sum(noise) / len(noise) / model.total
+        position = math.log(mean / _LOW_NOISE) / math.log(_HIGH_NOISE / _LOW_NOISE)
+        least = self.parameters.one_way_fraction
+        most = max(least, self.parameters.max_one_way_fraction)
+        return least + (most - least) * min(1.0, max(0.0, position))
+
+    def _coarse_rho(self, part: Fraction) -> Fraction:
+        return round_down(part * Fraction(self.parameters.coarse_fraction))
+
+    @property
+    def _visible_cells(self) -> int:
+        return _VISIBLE_GROUPS * self.parameters.coarse_groups
+
+    def _parts(self, plan: Plan, rho: Fraction) -> list[tuple[Attribute, Fraction]]:
+        """The attributes of more than one value (the first one, for its total, where there is none) and their parts."""
+        attributes = [plan.domain[name] for name in varied(plan.domain)]
+        found = Counter(chain.from_iterable(plan.workload))
+        uses = [found[a.name] for a in attributes]
+        least = _MIN_USE * max(1, sum(uses)) / len(uses)
+        cells = [min(a.size, self._visible_cells) for a in attributes]
+        weights = [((use + least) * count) ** (2 / 3) for use, count in zip(uses, cells, strict=True)]
+        return list(zip(attributes, divide(rho, weights), strict=True))
+
+
+def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, sensitivity: int) -> MeasureRequest:
+    clique, sigma = (attribute.name,), noise_scale(rho, sensitivity)
+    (partition,) = partition_in_order(
+        model.project(clique), (attribute.is_ordered,), lambda expected: (split_run(expected, sigma),)
+    )
+    return MeasureRequest(clique, partition, rho)
 
 
 def _bettered(drawn: Measurement, denoised: Floats, deviation: float) -> Measurement:
     return replace(drawn, denoised=denoised, deviation=deviation)
-
-
-def _initial_rho(plan: Plan) -> Fraction:
-    return plan.rho * Fraction(plan.config.initial)

@@ -12,8 +12,8 @@ import pandas as pd
 from ppsyn.code_version import code_version
 from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import MissingError, PPSynError, StoreError
+from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
-from ppsyn.mechanisms.state import State
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.requests import Answer, Measured, MeasureRequest, Request, noise_scale
@@ -203,7 +203,7 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
     """The loop over the published answers, which must ask what was charged."""
     person = manifest.privacy.person
     max_rows = person.max_rows if person else 1
-    state = start(make_plan(domain_of(manifest.table), rho_of(manifest.privacy), max_rows, manifest.method))
+    state = start(make_plan(domain_of(manifest.table), rho_of(manifest.privacy), max_rows, manifest.algorithm))
     charges, answers = charges_of(entries, manifest.run), unpack_answers(store.get(ANSWERS))
     for step, (charge, answer) in enumerate(zip_longest(charges, answers)):
         request = next_request(state)

@@ -99,7 +99,7 @@ def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -
     return Synthesis(
         schema=manifest.table,
         privacy=manifest.privacy,
-        config=manifest.method,
+        config=manifest.algorithm,
         ledger=ledger_of(entries, manifest.run),
         measurements=fitted.measurements,
         evidence=fitted.evidence,

@@ -52,7 +52,7 @@ def synthesis_of(run: Run) -> Synthesis:
     """The finished run as a synthesis."""
     state, record = run.state, run.record
     return Synthesis(
-        record.table, record.privacy, record.method, run.ledger, state.measurements, state.evidence, state.rounds,
+        record.table, record.privacy, record.algorithm, run.ledger, state.measurements, state.evidence, state.rounds,
         state.model, record.generation.seed,
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def _write_records(run: Run) -> None:
         inputs=record.digest(),
         table=record.table,
         privacy=record.privacy,
-        method=record.method,
+        algorithm=record.algorithm,
         generation=record.generation,
         rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
         guarantee=guarantee_of(run.ledger.spent, record.privacy),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ppsyn.errors import ConfigError, InvariantError, MissingError
-from ppsyn.mechanisms.state import Plan, State
+from ppsyn.mechanisms.base import Plan, State
 from ppsyn.runs.checksums import sealed, unsealed
 from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import Store

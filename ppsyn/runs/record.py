@@ -22,8 +22,8 @@ from ppsyn.errors import (
     StoreError,
     translated,
 )
+from ppsyn.mechanisms.base import Plan
 from ppsyn.mechanisms.loop import make_plan
-from ppsyn.mechanisms.state import Plan
 from ppsyn.privacy.account import StoredAccount, missing_account
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_of
@@ -65,7 +65,7 @@ def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord
         source=config.source,
         table=table,
         privacy=config.privacy,
-        method=config.method,
+        algorithm=config.algorithm,
         generation=config.generation,
         code=code_version(),
     )
@@ -74,7 +74,9 @@ def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord
 def plan_of(record: RunRecord) -> Plan:
     """What a run is going to do, from its public inputs."""
     person = record.privacy.person
-    return make_plan(domain_of(record.table), rho_of(record.privacy), person.max_rows if person else 1, record.method)
+    return make_plan(
+        domain_of(record.table), rho_of(record.privacy), person.max_rows if person else 1, record.algorithm
+    )
 
 
 def has_record(root: Store, run: str) -> bool:

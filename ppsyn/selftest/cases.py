@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.domain import domain_of
-from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig, Tuning, WorkloadConfig
+from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig, WorkloadConfig
 from ppsyn.schemas.table import TableSchema
 from ppsyn.selftest.likelihood import Adversary
 
@@ -28,7 +28,7 @@ _TRIPLES, _PAIRS = WorkloadConfig(), WorkloadConfig(degree=2)
 """Methods that select from the workload alone have nothing to choose from if it is the one triple."""
 
 _PERSON = "who"
-_QUICK: Mapping[str, object] = {"rounds": 3, "iterations": 5}
+_QUICK: Mapping[str, object] = {"rounds": 3, "max_fit_steps": 5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Case:
     @cached_property
     def config(self) -> AlgorithmConfig:
         """How it is released."""
-        return AlgorithmConfig(**Tuning.model_validate(self.settings).model_dump(), workload=self.workload)
+        return AlgorithmConfig.model_validate({**self.settings, "workload": self.workload})
 
     @cached_property
     def privacy(self) -> PrivacyConfig:
@@ -115,7 +115,7 @@ def _others() -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 
 def _of(mechanism: str) -> Mapping[str, object]:
-    return {"mechanism": mechanism, "iterations": _QUICK["iterations"]}
+    return {"mechanism": mechanism, "max_fit_steps": _QUICK["max_fit_steps"]}
 
 
 CASES = (

@@ -10,8 +10,8 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.data.marginals.kernel import count_blocks
 from ppsyn.domain import domain_of
 from ppsyn.errors import InvariantError
+from ppsyn.mechanisms.base import Plan, State
 from ppsyn.mechanisms.loop import make_plan, run, start
-from ppsyn.mechanisms.state import Plan, State
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
 from ppsyn.privacy.requests import Measured

@@ -37,7 +37,7 @@ RUN, OTHER, QUALITY = "20260101-000000-00000000", "20260101-000000-11111111", "2
 _DATASET = "canary"
 _CAP = 1000.0
 _OTHER_RHO = Fraction(8)
-_OTHER: Mapping[str, object] = {"mechanism": "mst", "iterations": 1}
+_OTHER: Mapping[str, object] = {"mechanism": "mst", "max_fit_steps": 1}
 """The run beside sees the table far better than the release that is attacked may; it is one that takes little time."""
 
 Wrapper = Callable[[Curator], Curator]
@@ -141,8 +141,7 @@ class Stage:
                 "schema": "canary.yaml",
                 "privacy": self._case.privacy.model_copy(update={"rho": float(rho)}),
                 "account": {"cap": {"rho": _CAP}},
-                "algorithm": settings or self._case.settings,
-                "workload": self._case.workload,
+                "algorithm": {**(settings or self._case.settings), "workload": self._case.workload},
                 "generation": {"seed": seed},
                 "stores": {"root": self._root},
             }
@@ -153,7 +152,7 @@ class Stage:
         release = self._folder(ref)
         manifest, digest = read_sealed(release)
         domain = domain_of(manifest.table)
-        sets = sets_of(domain, manifest.method.workload)
+        sets = sets_of(domain, manifest.algorithm.workload)
         record = QualityRecord(
             run=QUALITY, dataset=manifest.dataset, release=manifest.run, manifest=digest, rho=self._case.quality,
             delta=None, person=manifest.privacy.person, sets=sets,

@@ -58,8 +58,14 @@ def test_columns_of_a_thousand_and_of_a_hundred_thousand_values_are_released_and
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"algorithm": {"model_mb": 1.0}}, ["model_mb=1 allows less", "'zip' has 100,000", "fewer bins or values"]),
-        ({"workload": {"cliques": [["zip", "income"]]}}, ["got one of 10,000,000,000", "'income' has 100,000 values"]),
+        (
+            {"algorithm": {"max_model_size_mb": 1.0}},
+            ["max_model_size_mb=1 allows less", "'zip' has 100,000", "fewer bins or values"],
+        ),
+        (
+            {"algorithm": {"workload": {"cliques": [["zip", "income"]]}}},
+            ["got one of 10,000,000,000", "'income' has 100,000 values"],
+        ),
     ],
 )
 def test_what_is_too_large_is_refused_by_name_before_anything_is_spent(

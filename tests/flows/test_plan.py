@@ -85,8 +85,8 @@ def test_a_budget_without_delta_is_told_in_rho(file: Path) -> None:
     [
         ["privacy.epsilon=11"],
         ["privacy.epsilon=-1"],
-        ["algorithm.model_mb=0.0001"],
-        ["workload.cliques=[[nobody]]", "workload.degree=null"],
+        ["algorithm.max_model_size_mb=0.0001"],
+        ["algorithm.workload={cliques: [[nobody]]}"],
         ["privacy.person={column: job, max_rows: 2}"],
         ["source.path=elsewhere.csv"],
         ["schema=nowhere.yaml"],

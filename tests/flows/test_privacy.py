@@ -70,8 +70,7 @@ RELEASE = {
     "schema": "schema.yaml",
     "privacy": {"rho": 1e-9},
     "account": {"cap": {"rho": 1.0}},
-    "workload": {"degree": 2},
-    "algorithm": {"rounds": 4, "iterations": 40},
+    "algorithm": {"workload": {"degree": 2}, "rounds": 4, "max_fit_steps": 40},
     "generation": {"rows": 5000},
     "stores": {"root": "out", "private": "private"},
 }

@@ -25,7 +25,7 @@ from support.small_release import BATCH_ROWS, DATASET, JOBS, SCHEMA, table_text,
 from ppsyn.errors import CapExceededError, DomainRefusedError, SourceError, StoreError
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.release import release
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.releases.audit import audit

@@ -59,9 +59,9 @@ def finishes(stage: Stage, file: Path | str, run: str) -> bool:
     ("setting", "difference"),
     [
         ("privacy.epsilon=3.0", "privacy.epsilon was 4.0 and is 3.0 now."),
-        ("algorithm.rounds=5", "rounds was 4 and is 5 now."),
+        ("algorithm.rounds=5", "algorithm.rounds was 4 and is 5 now."),
         ("generation.seed=8", "generation.seed was 7 and is 8 now."),
-        ("workload.degree=1", "workload.degree was 2 and is 1 now."),
+        ("algorithm.workload.degree=1", "algorithm.workload.degree was 2 and is 1 now."),
     ],
 )
 def test_another_setting_is_refused_by_name_with_both_values(broken: Broken, setting: str, difference: str) -> None:

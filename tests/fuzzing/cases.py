@@ -220,7 +220,10 @@ def _schema(rng: random.Random, _: Path) -> Case:
 
 def _release(rng: random.Random, _: Path) -> Case:
     document = {**RELEASE, "source": rng.choice(_SOURCES)}
-    document["runtime"], document["algorithm"] = {}, {"rounds": 4, "levels": [1.0], "fold": 128, "model_mb": 2.0}
+    document["runtime"], document["algorithm"] = (
+        {},
+        {"rounds": 4, "max_fit_steps": 100, "workload": {"degree": 2}, "max_model_size_mb": 2.0},
+    )
     command = rng.choice(
         (("plan", "r.yaml"), ("plan", "r.yaml", "--rows", "1000"), ("schema", "draft", "r.yaml"), ("ingest", "r.yaml"))
     )
@@ -455,13 +458,15 @@ _FLAGS = ("--json", "--quiet", "--force", "--new", "--thorough")
 
 _FIELDS = (
     "privacy.epsilon", "privacy.rho", "privacy.delta", "dataset", "schema", "source.path", "source.batch_rows",
-    "algorithm.levels", "algorithm.rounds", "algorithm.fold", "algorithm.model_mb", "algorithm.mechanism",
-    "stores.root", "workload.cliques", "workload.degree", "workload.max_cells", "generation.rows", "generation.seed",
+    "algorithm.estimator", "algorithm.rounds", "algorithm.workload", "algorithm.max_model_size_mb",
+    "algorithm.mechanism",
+    "stores.root", "algorithm.workload.cliques", "algorithm.workload.degree", "algorithm.workload.max_cells",
+    "generation.rows", "generation.seed",
     "account.cap",
     "source.decimal", "source.thousands", "source.dates", "source.datetimes", "source.trues", "source.falses",
     "source.encoding", "source.newlines_in_values", "source.delimiter", "source.nulls", "source.kind", "source.query",
-    "algorithm.loose", "algorithm.refine", "algorithm.thrift", "algorithm.eta", "stores.private", "stores.releases",
-    "runtime.workers", "runtime.scheduler", "privacy.person.max_rows", "privacy.person", "algorithm.iterations",
+    "algorithm.eta", "stores.private", "stores.releases",
+    "runtime.workers", "runtime.scheduler", "privacy.person.max_rows", "privacy.person", "algorithm.max_fit_steps",
     ".", "",
 )  # fmt: skip
 

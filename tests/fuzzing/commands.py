@@ -49,7 +49,7 @@ def warm_up() -> None:
     rows = np.arange(60)
     frame = pd.DataFrame({"sex": np.where(rows % 2, "f", "m"), "age": rows % 24, "member": rows % 3 == 0})
     frame["score"], frame["joined"] = (rows % 10) / 10, pd.to_datetime("2020-01-01") + pd.to_timedelta(rows, unit="D")
-    settings = {"rounds": 3, "iterations": 10, "workload": {"degree": 2}}
+    settings = {"rounds": 3, "max_fit_steps": 10, "workload": {"degree": 2}}
     ppsyn.synthesize(frame, SCHEMA, rho=0.5, progress=False, **settings).generate(50)
 
 

@@ -33,8 +33,7 @@ RELEASE: dict[str, object] = {
     "schema": "people.yaml",
     "privacy": {"epsilon": 2.0, "delta": 1e-6, "person": {"column": "who", "max_rows": 2}},
     "account": {"cap": {"epsilon": 8.0, "delta": 1e-6}},
-    "algorithm": {"rounds": 4, "iterations": 20},
-    "workload": {"degree": 2},
+    "algorithm": {"workload": {"degree": 2}, "rounds": 4, "max_fit_steps": 20},
     "generation": {"seed": 11},
     "stores": {"root": "store"},
 }
@@ -75,7 +74,7 @@ def make(folder: Path) -> None:
     run = published.finish(published.begin(load(folder / "parquet.yaml"), SCHEMA, RUN))
     published.stage(run)
     published.publish(run)
-    settings = {"rounds": 3, "iterations": 10, "workload": {"degree": 2}}
+    settings = {"rounds": 3, "max_fit_steps": 10, "workload": {"degree": 2}}
     api.save(api.synthesize(frame.drop(columns="who"), SCHEMA, rho=0.5, progress=False, **settings), folder / "saved")
 
 

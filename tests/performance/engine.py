@@ -35,6 +35,7 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
 from ppsyn.mechanisms.candidates import candidate_cliques
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
+from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.model import mbi_adapter as exchange
 from ppsyn.model.estimation import Effort, Fit, estimate_total
 from ppsyn.model.estimators import ENGINES
@@ -98,7 +99,8 @@ def record(table: EncodedTable, epsilon: float, rounds: int) -> Recording:
     """Run the loop up to `rounds` rounds."""
     rho = rho_from(epsilon, DELTA)
     workload = WorkloadConfig(cliques=random_workload(table.domain))
-    plan = make_plan(table.domain, rho, 1, AlgorithmConfig(model_mb=MODEL_MB, loose=False, workload=workload))
+    tree_only = PPSyn(PPSynParameters(off_tree_pairs=False))
+    plan = make_plan(table.domain, rho, 1, AlgorithmConfig(max_model_size_mb=MODEL_MB, workload=workload), tree_only)
     curator, state = TableCurator(TableCounter(table), MemoryAccount(rho)), start(plan)
     stages: list[tuple[Measurement, ...]] = []
     while (request := next_request(state)) is not None:

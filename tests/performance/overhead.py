@@ -77,7 +77,7 @@ def _pair(file: str, folder: Path, home: Path) -> tuple[float, float]:
 
 def _inputs(config: ReleaseConfig) -> tuple[str, str, str]:
     source = config.source.path.url if config.source.kind == "parquet" else sys.exit("Expected a Parquet source.")
-    settings = {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta, **config.method.model_dump()}
+    settings = {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta, **config.algorithm.model_dump()}
     return source, config.table, json.dumps(settings)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from performance.resources import forget_peak, peak_mb
 
 from ppsyn.flows.ephemeral_server import prefect_api
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 from ppsyn.schemas.run import RunRef
 
 

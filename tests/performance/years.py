@@ -40,7 +40,7 @@ A_RELEASE = 230
 """Charges of a release of 100 rounds and some tens of columns."""
 _GRAIN = Fraction(1, 2**200)
 _DIGEST = "5e" * 32
-_SETTINGS = ("algorithm.rounds=10", "algorithm.iterations=50", "account.cap.epsilon=100")
+_SETTINGS = ("algorithm.rounds=10", "algorithm.max_fit_steps=50", "account.cap.epsilon=100")
 _START = datetime(2027, 1, 1, 2, 0, tzinfo=UTC)
 
 

@@ -12,7 +12,7 @@ from ppsyn.schemas.table import TableSchema
 
 CANARY = "Q7-canary-value"
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "progress": False}
-QUICK = {"rounds": 4, "iterations": 20}
+QUICK = {"rounds": 4, "max_fit_steps": 20}
 
 
 def schema_of(*columns: dict[str, object], excluded: tuple[str, ...] = ()) -> TableSchema:
@@ -98,8 +98,8 @@ def test_a_workload_of_pairs_too_large_for_max_cells_says_what_to_change() -> No
         ({"workload": {"cliques": []}}, "cliques"),
         ({"workload": {"cliques": [list("abcdefghi")]}}, "at most 8"),
         ({"rounds": 0}, "rounds"),
-        ({"model_mb": -1}, "model_mb"),
-        ({"partition": "magic"}, "partition"),
+        ({"max_model_size_mb": -1}, "max_model_size_mb"),
+        ({"partition": "grid"}, "partition"),
         ({"colour": "blue"}, "colour"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
@@ -115,7 +115,7 @@ def test_bad_settings_are_refused_before_the_table_is_read(options: dict[str, ob
 
 def test_a_model_that_cannot_fit_is_refused_before_the_table_is_read() -> None:
     with pytest.raises(ModelTooLargeError):
-        release(pd.DataFrame({CANARY: [1]}), model_mb=1e-6)
+        release(pd.DataFrame({CANARY: [1]}), max_model_size_mb=1e-6)
 
 
 @pytest.mark.parametrize(

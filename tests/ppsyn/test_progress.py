@@ -7,12 +7,12 @@ import pytest
 from support.loops import ScriptedCurator, small_plan, steps
 from support.terminals import terminal_as_stderr
 
+from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import run, start
-from ppsyn.mechanisms.state import State
 from ppsyn.progress import describe, last_round
 from ppsyn.terminal import shown
 
-PLAN = small_plan(eta=1e6)
+PLAN = small_plan(anneal_threshold=1e6)
 """As many rounds as were planned."""
 
 

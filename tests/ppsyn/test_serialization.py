@@ -23,7 +23,7 @@ NOTES = {"history": "5e" * 32, "ü": "\n\0€"}
 def fitted(seed: int = 0, lost: frozenset[int] = frozenset()) -> Fitted:
     """What a short run has learned."""
     curator = ScriptedCurator(seed, lost=lost)
-    *_, (state, request) = steps(small_plan(rounds=3, iterations=10, fold=4), curator)
+    *_, (state, request) = steps(small_plan(rounds=3, max_fit_steps=10, max_values=4), curator)
     return freeze(absorb(state, request, curator.answer(request)), dict(NOTES))
 
 

@@ -30,7 +30,7 @@ SCHEMA = TableSchema.model_validate(
     }
 )
 
-SETTINGS = {"rounds": 3, "iterations": 20}
+SETTINGS = {"rounds": 3, "max_fit_steps": 20}
 
 
 def private_frame(rows: int = 12) -> pd.DataFrame:

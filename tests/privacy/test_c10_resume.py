@@ -17,8 +17,8 @@ from support.loops import replay
 from support.small_release import write_release
 
 from ppsyn.errors import ResumeRefusedError, RunError, RunTakenError
+from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import next_request
-from ppsyn.mechanisms.state import State
 from ppsyn.privacy import curator as gate
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.partition import equal_width
@@ -124,7 +124,7 @@ class Begun:
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    file = write_release(tmp_path_factory.mktemp("c10"), f"memory://{uuid4().hex}", algorithm={"iterations": 5})
+    file = write_release(tmp_path_factory.mktemp("c10"), f"memory://{uuid4().hex}", algorithm={"max_fit_steps": 5})
     config = load_release(file)
     ref = ref_of(config, RUN)
     begin(ref, config, TableSchema.load(config.table))
@@ -391,7 +391,7 @@ def test_c10_a_table_is_not_read_again_once_something_was_asked(begun: Begun) ->
 
 
 @pytest.mark.parametrize(
-    "changes", [{"privacy": {"epsilon": 5.0}}, {"algorithm": {"rounds": 5}}, {"workload": {"degree": 1}}]
+    "changes", [{"privacy": {"epsilon": 5.0}}, {"algorithm": {"rounds": 5}}, {"algorithm": {"workload": {"degree": 1}}}]
 )
 def test_c10_a_run_is_not_resumed_under_another_record(
     begun: Begun, changes: Mapping[str, Mapping[str, object]], tmp_path: Path
@@ -399,8 +399,8 @@ def test_c10_a_run_is_not_resumed_under_another_record(
     ref = begun.copied()
     go_on(Run(ref), 1)
     entries = StoredAccount(open_store(ref.root), ref.dataset).entries()
-    iterations = {"algorithm": {"iterations": 5, **changes.get("algorithm", {})}}
-    config = load_release(write_release(tmp_path, f"memory://{uuid4().hex}", **{**changes, **iterations}))
+    quick = {"algorithm": {"max_fit_steps": 5, **changes.get("algorithm", {})}}
+    config = load_release(write_release(tmp_path, f"memory://{uuid4().hex}", **{**changes, **quick}))
     with pytest.raises(ResumeRefusedError):
         begin(ref, config, TableSchema.load(config.table))
     assert StoredAccount(open_store(ref.root), ref.dataset).entries() == entries

@@ -13,8 +13,8 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.mechanisms import candidates as selection
+from ppsyn.mechanisms.base import Plan, State
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request
-from ppsyn.mechanisms.state import Plan, State
 from ppsyn.model.junction_tree import interaction_graph
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
@@ -25,8 +25,10 @@ DOMAIN = Domain(tuple(Attribute(f"a{place}", size) for place, size in enumerate(
 ONE_WAY_MB = interaction_graph(DOMAIN, ()).model_mb()
 
 
-def plan_with(model_mb: float) -> Plan:
-    return make_plan(DOMAIN, Fraction(1, 10), 1, AlgorithmConfig(model_mb=model_mb, rounds=4, iterations=5))
+def plan_with(max_model_size_mb: float) -> Plan:
+    return make_plan(
+        DOMAIN, Fraction(1, 10), 1, AlgorithmConfig(max_model_size_mb=max_model_size_mb, rounds=4, max_fit_steps=5)
+    )
 
 
 def selections(plan: Plan) -> Iterator[tuple[State, SelectRequest]]:
@@ -56,7 +58,7 @@ def test_c4_whatever_is_drawn_the_model_stays_under_the_cap_with_what_the_tree_h
     plan, loose = crowded_plan(cells, workload=WorkloadConfig(degree=3)), 0
     for seed in range(3):
         for state, _ in steps(plan, ScriptedCurator(seed)):
-            assert state.model.size_mb <= plan.config.model_mb * (1 + 1e-12)
+            assert state.model.size_mb <= plan.config.max_model_size_mb * (1 + 1e-12)
             loose += len(state.model.loose)
     assert loose
 
@@ -99,9 +101,9 @@ def test_c4_single_attributes_are_always_candidates_so_there_is_always_something
         assert {(name,) for name in DOMAIN.names} <= {candidate.clique for candidate in request.candidates}
 
 
-def crowded(model_mb: float = 1.0, most: int = 60) -> Plan:
+def crowded(max_model_size_mb: float = 1.0, most: int = 60) -> Plan:
     """A plan with more marginals than a round has room for."""
-    plan = plan_with(model_mb)
+    plan = plan_with(max_model_size_mb)
     return replace(plan, turns=selection.take_turns(DOMAIN, plan.turns[0], most))
 
 

@@ -14,6 +14,7 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import BudgetExceededError
 from ppsyn.mechanisms.loop import make_plan
+from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.privacy import curator as gate
 from ppsyn.privacy.budget import divide, round_down
 from ppsyn.privacy.curator import TableCurator
@@ -131,24 +132,23 @@ def test_c5_the_ledger_names_the_question_it_paid_for(request_made: Request) -> 
 
 
 shares = st.floats(0.01, 0.99)
-configs = st.builds(
-    AlgorithmConfig,
-    rounds=st.integers(1, 8),
-    initial=shares,
-    coarse=shares,
-    select=shares,
-    eta=st.floats(0.1, 10),
-    iterations=st.just(1),
+configs = st.builds(AlgorithmConfig, rounds=st.integers(1, 8), max_fit_steps=st.just(1))
+parameters = st.builds(
+    PPSynParameters,
+    one_way_fraction=shares,
+    coarse_fraction=shares,
+    select_budget_fraction=shares,
+    anneal_threshold=st.floats(0.1, 10),
 )
 
 
-@given(domains, configs, st.fractions(Fraction(1, 10**6), 10), st.sets(st.integers(0, 40), max_size=4))
+@given(domains, configs, parameters, st.fractions(Fraction(1, 10**6), 10), st.sets(st.integers(0, 40), max_size=4))
 @settings(deadline=None, max_examples=40)
 def test_c5_the_loop_spends_the_whole_budget_and_never_more_whatever_is_lost(
-    domain: Domain, config: AlgorithmConfig, rho: Fraction, lost: set[int]
+    domain: Domain, config: AlgorithmConfig, parameters: PPSynParameters, rho: Fraction, lost: set[int]
 ) -> None:
     curator = ScriptedCurator(lost=frozenset(lost))
-    for state, request in steps(make_plan(domain, rho, 1, config), curator):
+    for state, request in steps(make_plan(domain, rho, 1, config, PPSyn(parameters)), curator):
         assert state.spent == curator.spent
         assert 0 < request.rho <= rho - curator.spent
     assert curator.spent == rho
@@ -157,8 +157,11 @@ def test_c5_the_loop_spends_the_whole_budget_and_never_more_whatever_is_lost(
 @pytest.mark.parametrize("attributes", [1, 2, 12])
 def test_c5_one_way_marginals_never_overspend_when_attributes_outnumber_rounds(attributes: int) -> None:
     domain = Domain(tuple(Attribute(f"a{place}", 2 + place % 3) for place in range(attributes)))
-    config = AlgorithmConfig(rounds=1, initial=0.9, iterations=1, coarse_groups=3)
-    plan = make_plan(domain, Fraction(1, 7), 1, config)
+    config, parameters = (
+        AlgorithmConfig(rounds=1, max_fit_steps=1),
+        PPSynParameters(one_way_fraction=0.9, coarse_groups=3),
+    )
+    plan = make_plan(domain, Fraction(1, 7), 1, config, PPSyn(parameters))
     curator = ScriptedCurator()
     one_way = [request.rho for state, request in steps(plan, curator) if state.one_way]
     assert len(one_way) == attributes + sum(attribute.size > 3 for attribute in domain.attributes)

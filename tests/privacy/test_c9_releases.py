@@ -205,7 +205,7 @@ def figures_beside(tables: Path, other: Other | None) -> dict[str, bytes]:
             steps.pop(0)()
         store = open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
         manifest, digest = read_manifest(store)
-        sets = sets_of(domain_of(SCHEMA), manifest.method.workload, [("sex", "age")])
+        sets = sets_of(domain_of(SCHEMA), manifest.algorithm.workload, [("sex", "age")])
         record = QualityRecord(
             run=FIGURES, dataset=ref.dataset, release=RUN, manifest=digest, rho=Fraction(1, 100), delta=1e-6,
             person=None, sets=sets,

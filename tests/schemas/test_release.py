@@ -19,8 +19,7 @@ FULL: dict[str, object] = {
     "schema": "people.yaml",
     "privacy": {"epsilon": 1.0, "delta": 1e-9, "person": {"column": "who", "max_rows": 3}},
     "account": {"cap": {"epsilon": 10.0, "delta": 1e-9}},
-    "workload": {"cliques": [["age", "sex"], ["age"]]},
-    "algorithm": {"partition": "balanced", "levels": [1.0, 2.0], "rounds": 20, "engine": "tree"},
+    "algorithm": {"workload": {"cliques": [["age", "sex"], ["age"]]}, "rounds": 20, "estimator": "tree"},
     "generation": {"rows": 100, "seed": 7},
     "stores": {
         "root": {"url": "s3://bucket/x", "endpoint": "https://s3.example.org", "region": "eu", "credentials": "ROOT"},
@@ -30,7 +29,7 @@ FULL: dict[str, object] = {
 }
 SQL = {"kind": "sql", "url": "postgresql://ann:${DB_PASSWORD}@db.example.org/people", "query": "SELECT * FROM t"}
 
-PUBLIC = ("dataset", "schema", "privacy", "account", "workload", "algorithm", "generation")
+PUBLIC = ("dataset", "schema", "privacy", "account", "algorithm", "generation")
 """Fields that nobody would put a password into, and that are told as they are."""
 
 
@@ -68,8 +67,8 @@ def test_a_full_file_is_read(tmp_path: Path) -> None:
     assert config.dataset == "people"
     assert config.privacy.person is not None
     assert config.privacy.person.max_rows == 3
-    assert config.method.workload.cliques == (("age", "sex"), ("age",))
-    assert config.method.rounds == 20
+    assert config.algorithm.workload.cliques == (("age", "sex"), ("age",))
+    assert config.algorithm.rounds == 20
     assert config.stores.root.credentials == "ROOT"
 
 
@@ -148,12 +147,15 @@ BAD: list[tuple[str, object, str]] = [
     ("privacy.person.column", ..., "Expected this field to be given"),
     ("account.cap.delta", ..., "give epsilon and delta, or rho"),
     ("account.limit", 3, "Expected no field of this name"),
-    ("workload.cliques", [], "at least one marginal"),
-    ("workload.degree", 2, "not both"),
-    ("workload.cliques", "age", "tuple"),
-    ("algorithm.partition", "best", "balanced"),
-    ("algorithm.levels", [], "at least 1"),
-    ("algorithm.initial", 1.0, "0.99"),
+    ("algorithm.workload.cliques", [], "at least one marginal"),
+    ("algorithm.workload.degree", 2, "not both"),
+    ("algorithm.workload.cliques", "age", "tuple"),
+    ("algorithm.estimator", "best", "tree"),
+    ("algorithm.rounds", 0, "greater than or equal to 1"),
+    ("algorithm.max_model_size_mb", 0, "greater than 0"),
+    ("algorithm.model_mb", 2.0, "max_model_size_mb"),
+    ("algorithm.partition", "grid", "got partition"),
+    ("algorithm.mechanism", "aim", "rounds is a setting of ppsyn"),
     ("generation.rows", 0, "greater than or equal to 1"),
     ("generation.seed", 2**64, "less than"),
     ("generation.seed", 0.5, "integer"),
@@ -280,10 +282,10 @@ def test_odd_yaml_is_refused_in_words(tmp_path: Path, text: str) -> None:
         ("privacy.person=null", "privacy.person", None),
         ("account.cap={rho: 2.0}", "account.cap.rho", 2.0),
         ("account={}", "account.cap", None),
-        ("workload={degree: 2}", "workload.degree", 2),
-        ("workload.cliques=[[a, b], [c]]", "workload.cliques", (("a", "b"), ("c",))),
-        ("algorithm.levels=[3.0]", "algorithm.levels", (3.0,)),
-        ("algorithm.eta = 2.5", "algorithm.eta", 2.5),
+        ("algorithm.workload={degree: 2}", "algorithm.workload.degree", 2),
+        ("algorithm.workload.cliques=[[a, b], [c]]", "algorithm.workload.cliques", (("a", "b"), ("c",))),
+        ("algorithm.rounds=3", "algorithm.rounds", 3),
+        ("algorithm.max_model_size_mb = 2.5", "algorithm.max_model_size_mb", 2.5),
         ("generation.rows=null", "generation.rows", None),
         ("generation.seed=18446744073709551615", "generation.seed", 2**64 - 1),
         ("source.nulls=['', NA]", "source.nulls", ("", "NA")),
@@ -320,7 +322,7 @@ def test_a_later_setting_wins_and_paths_in_settings_are_seen_from_the_file(tmp_p
         ("a..b=1", "field.field=value"),
         (".a=1", "field.field=value"),
         ("dataset.name=1", "'dataset' holds a plain value"),
-        ("workload.cliques.0=a", "'cliques' holds a plain value"),
+        ("algorithm.workload.cliques.0=a", "'cliques' holds a plain value"),
         ("privacy.epsilon=[1", "to be YAML"),
         ("privacy.epsilon={a: 1, a: 2}", "to be YAML"),
         ("privacy.epsilon=2020-13-45", "privacy.epsilon"),

@@ -10,8 +10,8 @@ from ppsyn.domain import Attribute, Domain
 from ppsyn.schemas.benchmark import BenchmarkSettings
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
-QUICK = "ppsyn:rounds=2+iterations=5"
-OTHER = "ppsyn:rounds=1+iterations=5"
+QUICK = "ppsyn:rounds=2+max_fit_steps=5"
+OTHER = "ppsyn:rounds=1+max_fit_steps=5"
 
 
 def toy_table(rows: int = 2_000, seed: int = 0, **sizes: int) -> EncodedTable:

@@ -344,7 +344,7 @@ def serve() -> None:
 def warm_up() -> None:
     """Have compiled code and the checks loaded, by a release of nothing in memory."""
     schema = TableSchema.model_validate(SCHEMA)
-    made = synthesize(pd.read_csv(io.StringIO(table_text(20))), schema, rho=0.1, rounds=1, iterations=5)
+    made = synthesize(pd.read_csv(io.StringIO(table_text(20))), schema, rho=0.1, rounds=1, max_fit_steps=5)
     validate(iter([made.table]), schema)
 
 

@@ -12,7 +12,7 @@ SCHEMA = TableSchema.model_validate(
     {"name": "ring", "columns": [{"name": name, "kind": "integer", "lower": 0, "upper": 3} for name in NAMES]}
 )
 
-SETTINGS = {"model_mb": 80 * 8 / 2**20, "rounds": 8, "iterations": 60, "eta": 1e6}
+SETTINGS = {"max_model_size_mb": 112 * 8 / 2**20, "rounds": 8, "max_fit_steps": 60}
 """A chain of three ties takes 48 cells and the fourth 16 more; a tree of all of them would take 128."""
 
 BUDGET = {"epsilon": 200.0, "delta": 1e-6}

@@ -1,14 +1,17 @@
 """The loop without a table: answers are made up from a seed, so whatever it asks follows from them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from ppsyn.domain import Attribute, Domain
+from ppsyn.mechanisms.base import Plan, State
+from ppsyn.mechanisms.grid import Strategy, partition_grid
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
-from ppsyn.mechanisms.state import Plan, State
+from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.privacy.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected, noise_scale
 from ppsyn.privacy.residuals import exact_residuals
 from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
@@ -18,10 +21,23 @@ SMALL = Domain(
 )
 
 
-def small_plan(rho: float = 0.05, sensitivity: int = 1, domain: Domain = SMALL, **settings: object) -> Plan:
-    rounds = {} if "mechanism" in settings else {"rounds": 8}
+_PARAMETERS = frozenset(field.name for field in fields(PPSynParameters))
+
+
+def small_plan(
+    rho: float = 0.05,
+    sensitivity: int = 1,
+    domain: Domain = SMALL,
+    strategy: Strategy = partition_grid,
+    **settings: Any,  # noqa: ANN401  # of several kinds
+) -> Plan:
+    """A plan; settings are those of a release file, and constants of ppsyn."""
+    constants = {name: settings.pop(name) for name in _PARAMETERS & settings.keys()}
+    is_ours = settings.get("mechanism", "ppsyn") == "ppsyn"
+    rounds = {"rounds": 8} if is_ours else {}
     config = AlgorithmConfig.model_validate({**rounds, "workload": WorkloadConfig(degree=2), **settings})
-    return make_plan(domain, Fraction(rho), sensitivity, config)
+    mechanism = PPSyn(PPSynParameters(**constants), strategy) if is_ours else None
+    return make_plan(domain, Fraction(rho), sensitivity, config, mechanism)
 
 
 CROWDED = Domain(tuple(Attribute(name, 10) for name in "abcde"))
@@ -31,7 +47,15 @@ CROWDED = Domain(tuple(Attribute(name, 10) for name in "abcde"))
 def crowded_plan(cells: int = 900, **settings: object) -> Plan:
     """A plan with room for so many cells, and for more rounds than there are pairs a tree could hold."""
     return small_plan(
-        1.0, domain=CROWDED, **{"model_mb": cells * 8 / 2**20, "rounds": 20, "iterations": 10, "eta": 1e6, **settings}
+        1.0,
+        domain=CROWDED,
+        **{
+            "max_model_size_mb": cells * 8 / 2**20,
+            "rounds": 20,
+            "max_fit_steps": 10,
+            "anneal_threshold": 1e6,
+            **settings,
+        },
     )
 
 

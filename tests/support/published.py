@@ -50,8 +50,7 @@ SCHEMA = TableSchema.model_validate(
 TINY: Mapping[str, object] = {
     "privacy": {"epsilon": 2.0, "delta": 1e-6},
     "account": {"cap": {"epsilon": 8.0, "delta": 1e-6}},
-    "algorithm": {"rounds": 4, "iterations": 20},
-    "workload": {"degree": 2},
+    "algorithm": {"workload": {"degree": 2}, "rounds": 4, "max_fit_steps": 20},
     "generation": {"seed": 11},
 }
 

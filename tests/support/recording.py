@@ -48,7 +48,7 @@ schema: /opt/ppsyn/schemas/tables/adult.yaml
 privacy: {{epsilon: 1.0, delta: 1.0e-9}}
 account:
   cap: {{epsilon: 1.8, delta: 1.0e-9}}
-algorithm: {{rounds: 10, iterations: 50}}
+algorithm: {{rounds: 10, max_fit_steps: 50}}
 stores:
   root: {{url: s3://ppsyn-state/prod, endpoint: "{ENDPOINT}", credentials: PPSYN_STATE}}
   private: {{url: s3://ppsyn-private/prod, endpoint: "{ENDPOINT}", credentials: PPSYN_PRIVATE}}

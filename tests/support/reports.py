@@ -38,7 +38,7 @@ HOSTILE_SCHEMA = TableSchema.model_validate(
     }
 )
 
-QUICK: Mapping[str, object] = {"algorithm": {"rounds": 3, "iterations": 10}, "workload": {"degree": 2}}
+QUICK: Mapping[str, object] = {"algorithm": {"workload": {"degree": 2}, "rounds": 3, "max_fit_steps": 10}}
 
 
 def hostile_release(folder: Path) -> Published:

@@ -34,8 +34,7 @@ RELEASE: Mapping[str, object] = {
     "schema": "schema.yaml",
     "privacy": {"epsilon": 4.0, "delta": 1.0e-6},
     "account": {"cap": {"epsilon": 10.0, "delta": 1.0e-6}},
-    "workload": {"degree": 2},
-    "algorithm": {"rounds": 4, "iterations": 40},
+    "algorithm": {"workload": {"degree": 2}, "rounds": 4, "max_fit_steps": 40},
     "generation": {"seed": 7},
 }
 

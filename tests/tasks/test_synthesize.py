@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from support.published import SCHEMA, begin, config_of, people
 
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
 from ppsyn.releases.audit import audit
 from ppsyn.releases.reader import released
 from ppsyn.schemas.locations import Location

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ppsyn.arrays import Floats
+from ppsyn.benchmark.paper.merge import merge_sequence
+from ppsyn.benchmark.paper.sequence import PartitionSequence, required_rho, stopping_point
+from ppsyn.benchmark.paper.split import split_sequence
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
-from ppsyn.mechanisms.partitions.merge import merge_sequence
-from ppsyn.mechanisms.partitions.sequence import PartitionSequence, required_rho, stopping_point
-from ppsyn.mechanisms.partitions.split import split_sequence
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, unfitted

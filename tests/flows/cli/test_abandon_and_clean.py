@@ -112,7 +112,7 @@ def open_run(three: dict[str, Location], tmp_path: Path) -> tuple[str, Path]:
     run.absorb()
     file = tmp_path / "release.yaml"
     document = json.loads(config.model_dump_json(by_alias=True))
-    file.write_text(json.dumps({**document, "algorithm": {}, "workload": {}, "runtime": {}}), encoding="utf-8")
+    file.write_text(json.dumps({**document, "algorithm": {}, "runtime": {}}), encoding="utf-8")
     assert open_store(three["private"]).keys(private_folder(RUN))
     return RUN, file
 
@@ -172,7 +172,7 @@ def write_file(store: Store, folder: Path) -> Path:
     config = config_of(folder / "table.parquet", store.location)
     document = json.loads(config.model_dump_json(by_alias=True))
     file = folder / "release.yaml"
-    file.write_text(json.dumps({**document, "algorithm": {}, "workload": {}, "runtime": {}}), encoding="utf-8")
+    file.write_text(json.dumps({**document, "algorithm": {}, "runtime": {}}), encoding="utf-8")
     return file
 
 

@@ -11,8 +11,10 @@ from support.loops import ScriptedCurator, crowded_plan, steps
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError
 from ppsyn.mechanisms import candidates as selection
-from ppsyn.mechanisms.loop import make_plan, start
-from ppsyn.mechanisms.state import State
+from ppsyn.mechanisms.base import State
+from ppsyn.mechanisms.grid import partition_grid
+from ppsyn.mechanisms.loop import make_plan, next_request, start
+from ppsyn.mechanisms.ppsyn import PPSynParameters
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import calibrated
 from ppsyn.model.junction_tree import interaction_graph
@@ -23,6 +25,7 @@ from ppsyn.schemas.config import AlgorithmConfig, WorkloadConfig
 
 DOMAIN = Domain((Attribute("a", 4), Attribute("b", 6, is_ordered=False), Attribute("c", 10), Attribute("d", 2)))
 CONFIG = AlgorithmConfig()
+LEVELS = PPSynParameters().granularities
 STATE = start(make_plan(DOMAIN, Fraction(1), 1, CONFIG))
 
 
@@ -115,7 +118,7 @@ def loose_states(**settings: object) -> list[State]:
 def test_pairs_that_the_tree_has_no_room_for_are_candidates_beside_it_and_larger_marginals_are_not() -> None:
     found = set[Clique]()
     for state in loose_states(workload=WorkloadConfig(degree=3)):
-        cap, every = state.plan.config.model_mb, selection.considered(state)
+        cap, every = state.plan.config.max_model_size_mb, selection.considered(state)
         held, both = selection.affordable(state, every, cap), selection.with_loose(state, every, cap)
         beside = set(both) - set(held)
         assert set(held) <= set(both)
@@ -125,11 +128,14 @@ def test_pairs_that_the_tree_has_no_room_for_are_candidates_beside_it_and_larger
     assert found
 
 
-@pytest.mark.parametrize("settings", [{"loose": False}, {"refine": False}])
+@pytest.mark.parametrize("settings", [{"off_tree_pairs": False}, {"swap_refinement": False}])
 def test_without_loose_pairs_or_swaps_a_candidate_is_one_of_the_tree(settings: dict[str, bool]) -> None:
     for state in loose_states(**settings):
-        cap, every = state.plan.config.model_mb, selection.considered(state)
-        assert selection.with_loose(state, every, cap) == selection.affordable(state, every, cap)
+        request = next_request(state)
+        assert isinstance(request, SelectRequest)
+        cap = state.plan.config.max_model_size_mb
+        cliques = tuple({candidate.clique for candidate in request.candidates})
+        assert set(selection.affordable(state, cliques, cap)) == set(cliques)
         assert not any(m.is_loose for m in state.evidence)
 
 
@@ -144,19 +150,20 @@ def test_a_pair_that_may_still_fit_into_the_tree_waits_for_its_turn() -> None:
     state = loose_states()[0]
     pairs = tuple(combinations(state.plan.domain.names, 2))
     assert selection.with_loose(state, pairs, state.model.size_mb) == ()
-    assert selection.with_loose(state, pairs, state.plan.config.model_mb) == pairs
+    assert selection.with_loose(state, pairs, state.plan.config.max_model_size_mb) == pairs
 
 
 def test_a_table_is_brought_nearer_to_its_workload_smallest_marginals_first() -> None:
-    config = AlgorithmConfig(workload=WorkloadConfig(cliques=(("a", "c", "d"), ("a", "b"))))
-    assert selection.refined_cliques(DOMAIN, config) == (("a", "b"), ("a", "c", "d"))
-    assert selection.refined_cliques(DOMAIN, config.model_copy(update={"refine": False})) == ()
+    workload = WorkloadConfig(cliques=(("a", "c", "d"), ("a", "b")))
+    assert selection.refined_cliques(DOMAIN, workload) == (("a", "b"), ("a", "c", "d"))
 
 
 def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
     model = calibrated(Fold(DOMAIN), {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
     rho = Fraction(1, 200)
-    for candidate in selection.partitioned(replace(STATE, model=model), (("a",), ("a", "d")), rho):
+    for candidate in selection.partitioned(
+        replace(STATE, model=model), (("a",), ("a", "d")), rho, partition_grid, LEVELS
+    ):
         expected = candidate.partition.sum_expected(model.project(candidate.clique))
         assert np.abs(candidate.expected - expected * GRID).max() <= 0.5
         measured = degrees(candidate.partition.axes) if candidate.partition.axes else candidate.partition.count
@@ -166,11 +173,9 @@ def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
         assert candidate.weight == 1
 
 
-@pytest.mark.parametrize(("partition", "kept"), [("grid", [("a",)]), ("balanced", [("a",), ("b", "c")])])
-def test_when_noise_drowns_everything_single_attributes_at_least_stay(partition: str, kept: list[Clique]) -> None:
-    plan = replace(STATE.plan, config=CONFIG.model_copy(update={"partition": partition}))
-    found = selection.partitioned(replace(STATE, plan=plan), (("a",), ("b", "c")), Fraction(1, 10**30))
-    assert [candidate.clique for candidate in found] == kept
+def test_when_noise_drowns_everything_single_attributes_at_least_stay() -> None:
+    found = selection.partitioned(STATE, (("a",), ("b", "c")), Fraction(1, 10**30), partition_grid, LEVELS)
+    assert [candidate.clique for candidate in found] == [("a",)]
     assert all(candidate.penalty == candidate.expected.sum() for candidate in found)
 
 

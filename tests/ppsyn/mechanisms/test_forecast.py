@@ -47,7 +47,7 @@ def test_the_share_of_rows_is_what_the_noise_of_an_attribute_moves() -> None:
 
 
 def test_two_measurements_of_the_same_groups_tell_more_than_one() -> None:
-    plan = small_plan(rho=0.5, initial=0.2, most_initial=0.6, coarse_groups=50)
+    plan = small_plan(rho=0.5, one_way_fraction=0.2, max_one_way_fraction=0.6, coarse_groups=50)
     found = {one.name: one.sigma for one in forecast(plan, 100).singles}
     asked = [request for state, request in steps(plan, ScriptedCurator(max_rows=1)) if state.stage == "one-way"]
     for name, sigma in found.items():

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loops import ScriptedCurator, replay, small_plan, steps
 
+from ppsyn.benchmark.paper.strategies import STRATEGIES
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import ConfigError, InvariantError, ModelTooLargeError
+from ppsyn.mechanisms.base import Plan, State
 from ppsyn.mechanisms.loop import absorb, next_request, run, start
-from ppsyn.mechanisms.state import Plan, State
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.requests import Answer, Lost, MeasureRequest, Request, Selected, SelectRequest
 from ppsyn.schemas.config import WorkloadConfig
@@ -34,7 +35,7 @@ def recorded_requests(plan: Plan) -> list[Request]:
 @given(st.integers(0, 2**32), st.floats(1e-4, 2.0), st.integers(1, 40), st.floats(0.05, 0.9), st.floats(0.05, 0.9))
 @settings(max_examples=15, deadline=None)
 def test_the_budget_is_used_exactly(seed: int, rho: float, rounds: int, initial: float, select: float) -> None:
-    plan = small_plan(rho, rounds=rounds, initial=initial, select=select, iterations=5)
+    plan = small_plan(rho, rounds=rounds, one_way_fraction=initial, select_budget_fraction=select, max_fit_steps=5)
     curator = ScriptedCurator(seed)
     state = run(curator, start(plan))
     assert sum((request.rho for request in curator.asked), Fraction(0)) == plan.rho == state.spent
@@ -43,7 +44,7 @@ def test_the_budget_is_used_exactly(seed: int, rho: float, rounds: int, initial:
 @given(st.integers(0, 2**32), st.sets(st.integers(0, 40)))
 @settings(max_examples=15, deadline=None)
 def test_lost_answers_are_charged_and_the_rest_of_the_budget_is_used(seed: int, lost: set[int]) -> None:
-    plan = small_plan(iterations=5)
+    plan = small_plan(max_fit_steps=5)
     curator = ScriptedCurator(seed, lost=frozenset(lost))
     state = run(curator, start(plan))
     assert state.left == 0
@@ -88,7 +89,7 @@ def test_one_way_marginals_come_first_and_large_ones_twice() -> None:
 
 @pytest.mark.parametrize(("rows", "share"), [(100, 0.6), (300_000, 0.3)])
 def test_noisy_attributes_are_measured_again_and_clear_ones_are_not(rows: int, share: float) -> None:
-    plan, spent = small_plan(rho=0.05, initial=0.3, most_initial=0.6), Fraction(0)
+    plan, spent = small_plan(rho=0.05, one_way_fraction=0.3, max_one_way_fraction=0.6), Fraction(0)
     for state, request in steps(plan, ScriptedCurator(5, rows=rows)):
         if isinstance(request, SelectRequest):
             assert state.planned_rho == round_down(state.left / plan.config.rounds)
@@ -98,14 +99,14 @@ def test_noisy_attributes_are_measured_again_and_clear_ones_are_not(rows: int, s
 
 
 def test_first_shares_follow_the_two_thirds_rule() -> None:
-    requests = start(small_plan(rho=1.0, initial=0.2, coarse=0.25)).one_way
+    requests = start(small_plan(rho=1.0, one_way_fraction=0.2, coarse_fraction=0.25)).one_way
     shares = np.array([float(request.rho) for request in requests])
     weights = np.array([3, 24, 2, 5]) ** (2 / 3)
     assert np.allclose(shares, 0.2 * weights / weights.sum() * [1, 0.25, 1, 1])
 
 
 def test_both_stages_of_the_first_measurements_cost_their_share_and_no_more() -> None:
-    plan, spent = small_plan(rho=1.0, initial=0.2, most_initial=0.2), Fraction(0)
+    plan, spent = small_plan(rho=1.0, one_way_fraction=0.2, max_one_way_fraction=0.2), Fraction(0)
     for request in recorded_requests(plan):
         if isinstance(request, SelectRequest):
             break
@@ -121,16 +122,16 @@ def test_surprising_answers_keep_the_noise_and_dull_ones_halve_it() -> None:
 
 
 def test_every_request_keeps_the_model_under_its_cap() -> None:
-    plan = small_plan(model_mb=0.0009)
+    plan = small_plan(max_model_size_mb=0.0009)
     state = run(ScriptedCurator(7), start(plan))
     assert sum(belief.size for belief in state.model.beliefs) * 8 / 2**20 <= 0.0009
 
 
 def test_a_domain_too_large_for_the_cap_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(ModelTooLargeError) as caught:
-        small_plan(domain=Domain((Attribute("a", 10_000),)), model_mb=0.01)
+        small_plan(domain=Domain((Attribute("a", 10_000),)), max_model_size_mb=0.01)
     assert caught.value.needed_mb == pytest.approx(10_000 * 8 / 2**20)
-    assert "model_mb" in str(caught.value)
+    assert "max_model_size_mb" in str(caught.value)
 
 
 def test_a_budget_too_small_to_divide_is_refused() -> None:
@@ -159,7 +160,7 @@ def test_attributes_outside_the_workload_are_measured_alone() -> None:
 
 @pytest.mark.parametrize("name", ["balanced", "merge-split", "cells"])
 def test_every_partition_strategy_runs_to_the_end(name: str) -> None:
-    state = run(ScriptedCurator(9), start(small_plan(partition=name)))
+    state = run(ScriptedCurator(9), start(small_plan(strategy=STRATEGIES[name])))
     assert state.left == 0
     assert name != "cells" or all(m.partition.is_finest for m in state.measurements if len(m.clique) > 1)
 
@@ -180,6 +181,6 @@ def test_lost_is_charged_before_the_next_request() -> None:
 
 @pytest.mark.slow
 def test_mbi_s_estimator_can_drive_the_loop() -> None:
-    state = run(ScriptedCurator(13), start(small_plan(engine="mbi", rounds=2, iterations=50)))
+    state = run(ScriptedCurator(13), start(small_plan(estimator="mbi", rounds=2, max_fit_steps=50)))
     assert state.left == 0
     assert np.isfinite(state.model.project(("a", "c"))).all()

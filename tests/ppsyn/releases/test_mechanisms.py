@@ -9,11 +9,11 @@ from ppsyn.releases.audit import audit
 from ppsyn.releases.reader import open_release
 
 SETTINGS: dict[str, dict[str, object]] = {
-    "aim": {"mechanism": "aim", "iterations": 20},
-    "mst": {"mechanism": "mst", "iterations": 20},
-    "mwem": {"mechanism": "mwem", "iterations": 20},
-    "independent": {"mechanism": "independent", "iterations": 20},
-    "folded": {"fold": 4, "rounds": 4, "iterations": 20},
+    "aim": {"mechanism": "aim", "max_fit_steps": 20},
+    "mst": {"mechanism": "mst", "max_fit_steps": 20},
+    "mwem": {"mechanism": "mwem", "max_fit_steps": 20},
+    "independent": {"mechanism": "independent", "max_fit_steps": 20},
+    "ppsyn": {"rounds": 4, "max_fit_steps": 20},
 }
 
 

@@ -41,7 +41,7 @@ def test_a_loaded_release_knows_its_cost_and_its_settings(release: Published) ->
     loaded, manifest = ppsyn.load(release.folder), manifest_of(release.folder)
     assert loaded.rho == manifest.guarantee.rho == release.account.state.budgets[manifest.run].spent
     assert loaded.epsilon() == manifest.guarantee.epsilon
-    assert (loaded.schema, loaded.privacy, loaded.config) == (manifest.table, manifest.privacy, manifest.method)
+    assert (loaded.schema, loaded.privacy, loaded.config) == (manifest.table, manifest.privacy, manifest.algorithm)
     assert loaded.seed == manifest.generation.seed
 
 

@@ -114,7 +114,7 @@ def drawn(schema: TableSchema, rows: int, seed: int = 0) -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
     """A release of a table with every kind of column."""
-    changes = {"algorithm": {"rounds": 3, "iterations": 10}, "workload": {"degree": 1}}
+    changes = {"algorithm": {"workload": {"degree": 1}, "rounds": 3, "max_fit_steps": 10}}
     return make_release(tmp_path_factory.mktemp("every"), drawn(SCHEMA, 300), SCHEMA, changes=changes)
 
 

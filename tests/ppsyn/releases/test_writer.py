@@ -173,9 +173,9 @@ def test_a_run_publishes_where_its_stores_say(tmp_path: Path) -> None:
 def test_the_manifest_says_what_the_release_was_told(release: Published) -> None:
     manifest, config = manifest_of(release.folder), release.config
     assert (manifest.dataset, manifest.run, manifest.table) == (DATASET, RUN, SCHEMA)
-    assert (manifest.privacy, manifest.method, manifest.generation) == (
+    assert (manifest.privacy, manifest.algorithm, manifest.generation) == (
         config.privacy,
-        config.method,
+        config.algorithm,
         config.generation,
     )
 

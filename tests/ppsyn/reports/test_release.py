@@ -194,6 +194,6 @@ def test_a_wide_table_has_a_report_of_moderate_size(tmp_path: Path) -> None:
 
 def test_a_table_of_one_column_has_a_report(tmp_path: Path) -> None:
     schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[:1]})
-    changes = {"workload": {"degree": 1}, "algorithm": {"rounds": 2, "iterations": 10}}
+    changes = {"algorithm": {"workload": {"degree": 1}, "rounds": 2, "max_fit_steps": 10}}
     made = make_release(tmp_path, people()[["sex"]], schema, changes=changes)
     assert Reader((made.folder / REPORT).read_bytes()).named("svg")

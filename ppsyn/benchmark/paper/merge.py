@@ -5,8 +5,8 @@ import heapq
 import numpy as np
 
 from ppsyn.arrays import Floats, Ints
+from ppsyn.benchmark.paper.sequence import PartitionSequence
 from ppsyn.jit import compiled
-from ppsyn.mechanisms.partitions.sequence import PartitionSequence
 
 
 def merge_sequence(expected: Floats) -> PartitionSequence:

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ppsyn.mechanisms.partitions.merge import merge_sequence
-from ppsyn.mechanisms.partitions.sequence import (
-    NOISE_L1,
+from ppsyn.benchmark.paper.merge import merge_sequence
+from ppsyn.benchmark.paper.sequence import (
     PartitionSequence,
     least_total_error,
     required_rho,
     stopping_point,
 )
-from ppsyn.mechanisms.partitions.split import split_sequence
+from ppsyn.benchmark.paper.split import split_sequence
+from ppsyn.mechanisms.base import NOISE_L1
 
 UNHURRIED = settings(deadline=None, max_examples=50)  # the first call compiles
 counts = arrays(np.float64, st.integers(1, 30), elements=st.integers(0, 300).map(float))

@@ -1,16 +1,35 @@
 """Algorithm 4: split the box of a multi-way marginal."""
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
-from ppsyn.arrays import Floats
+from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.benchmark.paper.sequence import PartitionSequence
 from ppsyn.jit import compiled
-from ppsyn.mechanisms.partitions.boxes import Boxes, cut_box, layout, sum_slabs, whole_box
-from ppsyn.mechanisms.partitions.sequence import PartitionSequence
 
 _ROUNDING = 1e-10
 """Differences below this share of an error or a count are rounding."""
+
+
+class _Boxes(NamedTuple):
+    """Boxes of a marginal that keep their cells in one run of memory, however they are cut.
+
+    The cells of a box lie next to each other, in C order of the box. Seen from one
+    axis, a box of any number of dimensions is then `outer` times `width` slabs of
+    `inner` cells, and a cut moves whole runs of slabs: nothing depends on the dimension.
+    There is room for a number of boxes; the caller knows how many are in use.
+    """
+
+    counts: Floats
+    """The expected counts, box after box."""
+    cells: Codes
+    """The cell each count belongs to."""
+    starts: Ints
+    """Where the run of each box begins."""
+    widths: Ints
+    """Boxes by axes."""
 
 
 def split_sequence(expected: Floats, most: int, price: float = 0.0) -> PartitionSequence:
@@ -31,13 +50,13 @@ def split_sequence(expected: Floats, most: int, price: float = 0.0) -> Partition
             error of its box, so error + price * groups has then passed its least
             value, as it has for any higher price.
     """
-    boxes = whole_box(expected, max(1, min(most, expected.size)))
+    boxes = _whole_box(expected, max(1, min(most, expected.size)))
     errors = _split(boxes, float(price))
     return PartitionSequence(boxes.cells, boxes.starts[1 : errors.size], np.arange(1, errors.size + 1), errors)
 
 
 @compiled
-def _split(boxes: Boxes, price: float) -> Floats:
+def _split(boxes: _Boxes, price: float) -> Floats:
     """Cut the boxes; return the reconstruction error before the first cut and after each."""
     most, axes = boxes.widths.shape
     errors, drops = np.zeros(most), np.zeros(most)
@@ -47,7 +66,7 @@ def _split(boxes: Boxes, price: float) -> Floats:
     while count < most and -heap[0][0] > price:
         error, box = -heap[0][0], heap[0][1]
         axis, cut = _next_cut(boxes, box, (count - 1) % axes, error)
-        cut_box(boxes, box, axis, cut, count)
+        _cut_box(boxes, box, axis, cut, count)
         errors[box], errors[count] = _error(boxes, box), _error(boxes, count)
         heapq.heapreplace(heap, (-errors[box], box))
         heapq.heappush(heap, (-errors[count], count))
@@ -57,7 +76,7 @@ def _split(boxes: Boxes, price: float) -> Floats:
 
 
 @compiled
-def _next_cut(boxes: Boxes, box: int, first: int, error: float) -> tuple[int, int]:
+def _next_cut(boxes: _Boxes, box: int, first: int, error: float) -> tuple[int, int]:
     """The axis to cut and the number of slabs below the cut, from axis `first` on."""
     axes = boxes.widths.shape[1]
     best_axis, best_cut, least = 0, 0, np.inf
@@ -72,17 +91,17 @@ def _next_cut(boxes: Boxes, box: int, first: int, error: float) -> tuple[int, in
 
 
 @compiled
-def _errors_of_cuts(boxes: Boxes, box: int, axis: int) -> Floats:
+def _errors_of_cuts(boxes: _Boxes, box: int, axis: int) -> Floats:
     """The error left by each cut of the box along `axis`.
 
     A cell is compared with the mean of its side for all cuts at once: in a loop
     over cuts, unlike one over cells, no sum waits for another.
     """
-    outer, width, inner = layout(boxes, box, axis)
+    outer, width, inner = _layout(boxes, box, axis)
     errors = np.zeros(width - 1)
     if width == 1:
         return errors
-    means = _means_of_sides(sum_slabs(boxes, box, axis), outer * inner)
+    means = _means_of_sides(_sum_slabs(boxes, box, axis), outer * inner)
     position = boxes.starts[box]
     for _ in range(outer):
         for slab in range(width):
@@ -109,7 +128,7 @@ def _means_of_sides(slabs: Floats, slab_cells: int) -> Floats:
 
 
 @compiled
-def _error(boxes: Boxes, box: int) -> float:
+def _error(boxes: _Boxes, box: int) -> float:
     """L1 distance of the box from its mean."""
     start = boxes.starts[box]
     counts = boxes.counts[start : start + boxes.widths[box].prod()]
@@ -118,3 +137,64 @@ def _error(boxes: Boxes, box: int) -> float:
     for count in counts:
         error += abs(count - mean)
     return error if error > _ROUNDING * abs(mean) * counts.size else 0.0
+
+
+def _whole_box(expected: Floats, most: int) -> _Boxes:
+    """Box 0 spans the marginal; there is room for `most` boxes."""
+    widths = np.empty((most, expected.ndim), np.int64)
+    widths[0] = expected.shape
+    counts = np.array(expected, np.float64, order="C").ravel()
+    return _Boxes(counts, np.arange(expected.size, dtype=np.int32), np.zeros(most, np.int64), widths)
+
+
+@compiled
+def _layout(boxes: _Boxes, box: int, axis: int) -> tuple[int, int, int]:
+    """How often the slabs of `axis` repeat, how many there are, and their cells in a row."""
+    widths = boxes.widths[box]
+    return widths[:axis].prod(), widths[axis], widths[axis + 1 :].prod()
+
+
+@compiled
+def _sum_slabs(boxes: _Boxes, box: int, axis: int) -> Floats:
+    """The expected rows of each slab of the box along `axis`."""
+    outer, width, inner = _layout(boxes, box, axis)
+    sums = np.zeros(width)
+    position = boxes.starts[box]
+    for _ in range(outer):
+        for slab in range(width):
+            rows = 0.0
+            for _ in range(inner):
+                rows += boxes.counts[position]
+                position += 1
+            sums[slab] += rows
+    return sums
+
+
+@compiled
+def _cut_box(boxes: _Boxes, box: int, axis: int, cut: int, upper: int) -> None:
+    """Leave the first `cut` slabs of the box to it and give the others to box `upper`."""
+    outer, width, inner = _layout(boxes, box, axis)
+    middle = _part_runs(boxes, boxes.starts[box], outer, cut * inner, (width - cut) * inner)
+    boxes.starts[upper] = middle
+    boxes.widths[upper] = boxes.widths[box]
+    boxes.widths[upper, axis] = width - cut
+    boxes.widths[box, axis] = cut
+
+
+@compiled
+def _part_runs(boxes: _Boxes, start: int, runs: int, kept: int, moved: int) -> int:
+    """Bring the first `kept` cells of each run before all the others; return where those begin."""
+    counts, cells = np.empty(runs * moved), np.empty(runs * moved, np.int32)
+    source, target, aside = start, start, 0
+    for _ in range(runs):
+        for _ in range(kept):  # the target never overtakes the source
+            boxes.counts[target] = boxes.counts[source]
+            boxes.cells[target] = boxes.cells[source]
+            source, target = source + 1, target + 1
+        for _ in range(moved):
+            counts[aside] = boxes.counts[source]
+            cells[aside] = boxes.cells[source]
+            source, aside = source + 1, aside + 1
+    boxes.counts[target:source] = counts
+    boxes.cells[target:source] = cells
+    return target

@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from ppsyn.mechanisms.partitions.sequence import NOISE_L1
-from ppsyn.mechanisms.partitions.strategies import STRATEGIES
+from ppsyn.benchmark.paper.strategies import STRATEGIES
+from ppsyn.mechanisms.base import NOISE_L1
 from ppsyn.privacy.partition import Partition, distinct, finest, number_groups
 
 LEVELS = (1.0, 2.0, 4.0, 8.0)

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.mechanisms.base import NOISE_L1
 from ppsyn.privacy.partition import Partition, number_groups
-
-NOISE_L1 = math.sqrt(2 / math.pi)
-"""The expected magnitude of a standard Gaussian."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

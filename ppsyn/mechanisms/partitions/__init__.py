@@ -1,1 +1,0 @@
-"""Ways to merge the cells of a marginal, from released values alone."""
