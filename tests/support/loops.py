@@ -44,19 +44,15 @@ CROWDED = Domain(tuple(Attribute(name, 10) for name in "abcde"))
 """Attributes whose pairs fit under a cap, but no tree that holds them all."""
 
 
-def crowded_plan(cells: int = 900, **settings: object) -> Plan:
+def crowded_plan(cells: int = 900, **settings: Any) -> Plan:  # noqa: ANN401  # of several kinds
     """A plan with room for so many cells, and for more rounds than there are pairs a tree could hold."""
-    return small_plan(
-        1.0,
-        domain=CROWDED,
-        **{
-            "max_model_size_mb": cells * 8 / 2**20,
-            "rounds": 20,
-            "max_fit_steps": 10,
-            "anneal_threshold": 1e6,
-            **settings,
-        },
-    )
+    crowded: dict[str, Any] = {
+        "max_model_size_mb": cells * 8 / 2**20,
+        "rounds": 20,
+        "max_fit_steps": 10,
+        "anneal_threshold": 1e6,
+    }
+    return small_plan(1.0, domain=CROWDED, **{**crowded, **settings})
 
 
 @dataclass
