@@ -18,7 +18,7 @@ from unittest import mock
 
 from performance.years import make_release
 
-from ppsyn.privacy import curator, timing
+from ppsyn.privacy import curator
 from ppsyn.schemas.release import load_release
 
 
@@ -40,8 +40,10 @@ def main() -> None:
         with mock.patch.object(curator.TableCurator, "_paced", timed):
             make_release(config)
         spent = time.process_time() - began
-    beats = [math.ceil(seconds / timing.beat(numbers)) for seconds, numbers in draws]
-    waited = sum(count * timing.beat(numbers) - seconds for count, (seconds, numbers) in zip(beats, draws, strict=True))
+    beats = [math.ceil(seconds / curator.beat(numbers)) for seconds, numbers in draws]
+    waited = sum(
+        count * curator.beat(numbers) - seconds for count, (seconds, numbers) in zip(beats, draws, strict=True)
+    )
     drawn = sum(seconds for seconds, _ in draws)
     sys.stdout.write(
         f"{len(draws)} draws of {drawn:.2f} s wait {waited:.2f} s for their beats; the release takes {spent:.1f} s of "
