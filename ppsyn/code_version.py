@@ -11,10 +11,12 @@ import llvmlite.binding as llvm
 
 from ppsyn.schemas.run import CodeVersion
 
-_LIBRARIES = ("jax", "mbi", "numba", "numpy", "opendp", "pandas", "pyarrow", "scipy")
+_LIBRARIES = ("jax", "jinja2", "markupsafe", "mbi", "numba", "numpy", "opendp", "pandas", "pyarrow", "scipy")
 _ROOT = Path(__file__).resolve().parent
 _OTHER = {"benchmark", "evaluation", "flows", "schema_draft", "selftest", "tasks"}
 """Folders that compute nothing of a release."""
+_KINDS = {".py", ".j2", ".css"}
+"""The report of a release is made from templates and a style sheet as well."""
 
 
 @cache
@@ -39,7 +41,7 @@ def _source_digest() -> str:
 
 
 def _sources() -> Iterator[Path]:
-    """The modules that compute a release; `schemas` may be a link, into which a search from above would not go."""
+    """The files that compute a release; `schemas` may be a link, into which a search from above would not go."""
     yield from sorted(_ROOT.glob("*.py"))
     for folder in sorted(path for path in _ROOT.iterdir() if path.is_dir() and path.name not in _OTHER):
-        yield from sorted(folder.rglob("*.py"))
+        yield from sorted(path for path in folder.rglob("*") if path.suffix in _KINDS)

@@ -159,7 +159,7 @@ class RoundBar:
 
 
 def round_chart(rounds: Sequence[RoundBar]) -> Markup:
-    """The distance of each round's answer from the model, before and after."""
+    """The distance of each round's answer from the model, before and after, on a square-root scale."""
     shown = rounds[:MOST_ROUNDS]
     top = axis_end(max(1e-6, *(max(one.before, one.after, one.noise) for one in shown)))
     slot = (_ROUNDS_RIGHT - _ROUNDS_LEFT) / len(shown)
@@ -184,11 +184,12 @@ def round_chart(rounds: Sequence[RoundBar]) -> Markup:
 
 
 def _round_y(part: float, top: float) -> float:
-    return _ROUNDS_BOTTOM - (_ROUNDS_BOTTOM - _ROUNDS_TOP) * part / top
+    """A height on a square-root scale: late rounds are often a hundred times smaller than the first."""
+    return _ROUNDS_BOTTOM - (_ROUNDS_BOTTOM - _ROUNDS_TOP) * (part / top) ** 0.5
 
 
 def _round_axis(top: float) -> Iterator[Part]:
-    for part in (0.0, top / 2, top):
+    for part in (0.0, top / 4, top):
         y = _round_y(part, top)
         yield line((_ROUNDS_LEFT, y), (_ROUNDS_RIGHT, y), "l-axis")
         yield text_at(_ROUNDS_LEFT - 5, y + 4, percent(part), anchor="end")

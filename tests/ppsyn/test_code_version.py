@@ -32,7 +32,7 @@ def digest(sources: Path) -> str:
 
 
 def files(sources: Path) -> Iterator[Path]:
-    return iter(sorted((sources / "ppsyn").rglob("*.py")))
+    return iter(sorted(path for path in (sources / "ppsyn").rglob("*") if path.suffix in {".py", ".j2", ".css"}))
 
 
 def is_counted(path: Path) -> bool:
@@ -52,6 +52,18 @@ def test_the_digest_changes_with_every_file_that_counts(sources: Path) -> None:
         seen.add(digest(sources))
         path.write_bytes(text)
     assert len(seen - {before}) == len(counted) > 60
+
+
+def test_the_templates_and_the_style_of_the_report_count_and_those_of_the_owners_report_do_not(sources: Path) -> None:
+    templates = {path.name: is_counted(path) for path in files(sources) if path.suffix != ".py"}
+    assert templates == {
+        "base.html.j2": True,
+        "owner_report.html.j2": False,
+        "parts.html.j2": True,
+        "quality.html.j2": True,
+        "release.html.j2": True,
+        "style.css": True,
+    }
 
 
 def test_the_digest_changes_with_any_line(sources: Path) -> None:
