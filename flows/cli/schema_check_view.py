@@ -7,8 +7,8 @@ from contextlib import suppress
 from rich.console import Console
 from rich.table import Table
 
-from ppsyn.data.encoding.columns import Fate, fate_of
 from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.encoding.table import Fate, fate_of
 from ppsyn.evaluation.schema_check import Fates, lost_columns
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.release import Source

@@ -9,8 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from ppsyn.data.contributions import Crowd
-from ppsyn.data.encoding.columns import Fate, fate_of, place_column
 from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.encoding.table import Fate, fate_of, place_column
 from ppsyn.data.sources import names_of, read_batches
 from ppsyn.errors import SchemaError
 from ppsyn.schemas.columns import ColumnSchema

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pydantic import JsonValue
 
-from ppsyn.data.encoding.columns import read_positions
 from ppsyn.data.encoding.parsing import Fit, Raw
+from ppsyn.data.encoding.table import read_positions
 from ppsyn.schemas.columns import BinnedColumn, BooleanColumn, CategoricalColumn, ColumnSchema
 from ppsyn.schemas.columns.intervals import Axis
 from ppsyn.schemas.table import TableSchema

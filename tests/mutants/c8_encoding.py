@@ -104,7 +104,7 @@ FAULTS = (
     Fault(
         "a code that depends on the smallest value of the table",
         "C8",
-        "ppsyn/data/encoding/columns.py",
+        "ppsyn/data/encoding/table.py",
         "        column.intervals.nearest(reading.values).astype(np.int64),\n",
         "        column.intervals.nearest(reading.values - reading.values.min(initial=0)).astype(np.int64),\n",
         "A row moves the codes of all others.",
@@ -185,7 +185,7 @@ FAULTS = (
     Fault(
         "times of one instant have two marks",
         "C8",
-        "ppsyn/data/person_ids.py",
+        "ppsyn/data/contributions.py",
         '    return b"clock with offset %d %d" % (seconds - offset // timedelta(seconds=1), moment.microsecond)\n',
         '    return b"clock with offset " + moment.isoformat().encode()\n',
         "A person whose ids are written with two offsets has 2 m rows.",

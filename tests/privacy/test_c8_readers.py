@@ -16,8 +16,8 @@ from pyarrow import parquet
 from support.private_tables import SCHEMA, put, sqlite_source
 
 from ppsyn.data.encoding import encode, encode_marked
-from ppsyn.data.encoding.columns import Fate, fate_of
 from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.encoding.table import Fate, fate_of
 from ppsyn.data.ingest import encoded_batches, ingest
 from ppsyn.data.snapshot import Shelf, read_codes, read_contents
 from ppsyn.data.sources import read_batches

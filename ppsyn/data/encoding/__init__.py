@@ -1,6 +1,5 @@
 """Raw columns to integer codes, from the public schema alone."""
 
-from ppsyn.data.encoding.columns import REFUSED, refusal_of
-from ppsyn.data.encoding.table import EncodedTable, encode, encode_marked
+from ppsyn.data.encoding.table import REFUSED, EncodedTable, encode, encode_marked, refusal_of
 
 __all__ = ["REFUSED", "EncodedTable", "encode", "encode_marked", "refusal_of"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ppsyn.arrays import Ints
-from ppsyn.data.encoding.numeric import SATURATION, saturate
+from ppsyn.data.encoding.numbers import SATURATION, saturate
 from ppsyn.data.encoding.parsing import Fit, Raw, Reading, is_null, read
 from ppsyn.schemas.columns.calendar import DAY_MICROSECONDS, instant, local_time
 

@@ -1,16 +1,18 @@
-"""Some rows of the private table."""
+"""What every reader gives: some rows of the private table, with the columns that it must have."""
 # pyarrow has no types of its own.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 from typing_extensions import override
 
-from ppsyn.errors import SourceError, translated
+from ppsyn.errors import SchemaError, SourceError, translated
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.table import TableSchema
 
 UNREADABLE_LINE = "\0line"
 """Stands in every column for a line of a CSV file that cannot be read, which no field can hold: it fits no domain."""
@@ -63,3 +65,42 @@ def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...],
         if frame is None:
             return
         yield frame
+
+
+def needed(schema: TableSchema, person: PersonUnit | None) -> list[str]:
+    """The columns to read: those of the schema, then the person column.
+
+    Raises:
+        SchemaError: If the person column is not among those left out of the release.
+    """
+    names = [column.name for column in schema.columns]
+    if person is None:
+        return names
+    if person.column not in schema.excluded:
+        raise SchemaError(
+            f"Expected the person column {person.column!r} in `excluded` of the schema {schema.name!r}: "
+            "it is read, but never released."
+        )
+    return [*names, person.column]
+
+
+def check_names(found: Sequence[str], fragment: str, schema: TableSchema) -> None:
+    """Refuse a fragment whose columns are not those of the schema and of `excluded`, each once.
+
+    Privacy:
+        A name that the schema does not have is told only once all of the schema's
+        are there. A file without a header thus never has its first row told.
+
+    Raises:
+        SourceError: It names the fragment and the column.
+    """
+    expected = [*(column.name for column in schema.columns), *schema.excluded]
+    for name in expected:
+        if name not in found:
+            advice = " or take it out of `excluded`" if name in schema.excluded else ""
+            raise SourceError(f"Expected a column {name!r} in {fragment}. Add it there{advice}.")
+    for name in found:
+        if name not in expected:
+            raise SourceError(f"Expected no column {name!r} in {fragment}. Add it to `columns` or to `excluded`.")
+        if found.count(name) > 1:
+            raise SourceError(f"Expected the column {name!r} once in {fragment}.")

@@ -10,11 +10,9 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
-from ppsyn.data.sources.batches import Batch, guarded
-from ppsyn.data.sources.csv import check_delimiter, csv_frames, csv_names, csv_rule
-from ppsyn.data.sources.csv_format import in_plain_words
+from ppsyn.data.sources.batches import Batch, check_names, guarded, needed
+from ppsyn.data.sources.csv import check_delimiter, csv_frames, csv_names, csv_rule, in_plain_words
 from ppsyn.data.sources.files import UNREADABLE, Fragment, find_fragments
-from ppsyn.data.sources.names import check_names, needed
 from ppsyn.data.sources.parquet import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
 from ppsyn.data.sources.sql import QUERY, check_query, query_columns, query_frames
 from ppsyn.data.sources.sql import check_stable as query_stable

@@ -11,8 +11,8 @@ from support.private_tables import CANARY, ROWS, csv_bytes, csv_source, parquet_
 from support.private_tables import SCHEMA as PEOPLE
 
 from ppsyn.data.encoding import REFUSED, encode_marked
-from ppsyn.data.encoding.columns import Fate, fate_of, place_column
 from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.encoding.table import Fate, fate_of, place_column
 from ppsyn.errors import SchemaError
 from ppsyn.evaluation.schema_check import count_fates, lost_columns
 from ppsyn.schemas.columns import CategoricalColumn, IntegerColumn

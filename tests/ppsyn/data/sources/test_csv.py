@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from support.private_tables import put
 
 from ppsyn.data.encoding import encode_marked
-from ppsyn.data.encoding.columns import place_column
 from ppsyn.data.encoding.parsing import Fit
+from ppsyn.data.encoding.table import place_column
 from ppsyn.data.sources import read_batches
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.locations import Location
