@@ -99,7 +99,7 @@ def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None
     from rich.console import Console
 
     from ppsyn.errors import ConfigError
-    from ppsyn.evaluation.schema_check import count_fates
+    from ppsyn.evaluation.schema_check import summarize_encoding
     from ppsyn.flows.cli.schema_check_view import show
     from ppsyn.flows.cli.tables import table_at
     from ppsyn.flows.preflight import read_schema
@@ -110,7 +110,7 @@ def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None
             "Give --anywhere to print them all the same."
         )
     asked = table_at(table, **location)
-    fates = count_fates(asked.source, read_schema(schema_file), asked.person)
-    show(fates, Console())
-    if fates.is_refused:
+    summary = summarize_encoding(asked.source, read_schema(schema_file), asked.person)
+    show(summary, Console())
+    if summary.is_refused:
         sys.exit(Exit.MISTAKE)

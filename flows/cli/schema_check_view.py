@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.encoding.table import Fate, fate_of
-from ppsyn.evaluation.schema_check import Fates, lost_columns
+from ppsyn.evaluation.schema_check import EncodingSummary, lost_columns
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.release import Source
 from ppsyn.schemas.table import TableSchema
@@ -57,39 +57,39 @@ def warn(source: Source, schema: TableSchema) -> None:
             console.print(line, style="bold", markup=False, highlight=False)
 
 
-def show(fates: Fates, console: Console) -> None:
+def show(summary: EncodingSummary, console: Console) -> None:
     """Print, column by column, which values there are and what becomes of them."""
     console.print(WARNING, style="bold", markup=False, highlight=False)
-    kept = "" if fates.kept is None else f", of which {fates.kept} count: the others pass the most rows of a person"
-    console.print(f"\n{fates.rows} rows{kept}", highlight=False)
-    if fates.unreadable:
+    kept = "" if summary.kept is None else f", of which {summary.kept} count: the others pass the most rows of a person"
+    console.print(f"\n{summary.rows} rows{kept}", highlight=False)
+    if summary.unreadable:
         console.print(
-            f"{fates.unreadable} rows are lines that cannot be read: an open quote, another number of fields than the "
-            "header has, or characters of another encoding. They count below in every column.",
+            f"{summary.unreadable} rows are lines that cannot be read: an open quote, another number of fields than "
+            "the header has, or characters of another encoding. They count below in every column.",
             highlight=False,
         )
     table = Table(box=None, pad_edge=False)
     for name in ("column", "values", "rows", "become"):
         table.add_column(name, justify="right" if name == "rows" else "left", no_wrap=name == "rows")
-    for name, column in fates.columns.items():
-        for number, (told, count, fate) in enumerate(_lines(fates, column)):
+    for name, column in summary.columns.items():
+        for number, (told, count, fate) in enumerate(_lines(summary, column)):
             table.add_row("" if number else name, told, str(count), fate)
     console.print(table)
-    for line in _names(fates):
+    for line in _names(summary):
         console.print(line, markup=False, highlight=False)
 
 
-def _lines(fates: Fates, column: ColumnSchema) -> Iterator[tuple[str, int, str]]:
+def _lines(summary: EncodingSummary, column: ColumnSchema) -> Iterator[tuple[str, int, str]]:
     """The classes of values that there are; those in the domain always."""
-    counts = fates.fits[column.name]
+    counts = summary.fits[column.name]
     for fit, told in _CLASSES.items():
         if fit is Fit.INSIDE or counts[fit]:
             fate = fate_of(fit, column)
             yield told, counts[fit], f"{column.other!r}" if fate is Fate.OTHER else _FATES[fate]
 
 
-def _names(fates: Fates) -> Iterator[str]:
-    names = fates.names
+def _names(summary: EncodingSummary) -> Iterator[str]:
+    names = summary.names
     for name in names.missing:
         yield f"Missing: the table has no column {name!r}; a release would be refused."
     for name in names.absent:

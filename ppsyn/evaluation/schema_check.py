@@ -1,4 +1,4 @@
-"""What will become of the values of a private table under a schema, counted. All of it is private."""
+"""The schema check: count what a schema does to the values of a private table. All of it is private."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from ppsyn.schemas.release import CsvSource, Source
 from ppsyn.schemas.table import TableSchema
 
 _FIRST_ROWS = 100_000
-"""So many show whether a file is written in another way than was said, and take a second or so."""
+"""Enough rows to see that a file is not written as described. Reading them takes about a second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameComparison:
     """How the columns of a table compare with those of a schema. Names are public.
 
     Attributes:
@@ -46,15 +46,15 @@ class Names:
 
 
 @dataclass(slots=True, repr=False)
-class Fates:
-    """What a table holds, by column and by how values fit. Private.
+class EncodingSummary:
+    """How the values of a table relate to its schema, by column. Private.
 
     Attributes:
-        kept: Rows that count, where each person counts with some rows only.
+        kept: Rows that are left after contribution bounding, if each person counts with some rows only.
         unreadable: Rows that are lines of CSV files that cannot be read.
     """
 
-    names: Names
+    names: NameComparison
     fits: dict[str, Counter[Fit]]
     rows: int = 0
     kept: int | None = None
@@ -63,10 +63,10 @@ class Fates:
 
     @override
     def __repr__(self) -> str:
-        return "Fates()"
+        return "EncodingSummary()"
 
-    def of(self, name: str) -> dict[Fate, int]:
-        """How many values of a column meet each fate; nulls that are part of the domain are kept."""
+    def outcomes(self, name: str) -> dict[Fate, int]:
+        """How many values of a column have which outcome; nulls that are part of the domain are kept."""
         found: Counter[Fate] = Counter()
         for fit, count in self.fits[name].items():
             found[fate_of(fit, self.columns[name])] += count
@@ -75,14 +75,14 @@ class Fates:
     @property
     def is_refused(self) -> bool:
         """Whether a release would stop."""
-        return not self.names.is_whole or any(self.of(name)[Fate.REFUSED] for name in self.fits)
+        return not self.names.is_whole or any(self.outcomes(name)[Fate.REFUSED] for name in self.fits)
 
 
-def compare_names(source: Source, schema: TableSchema) -> Names:
-    """Hold the names of the table's columns against the schema; no row is read.
+def compare_names(source: Source, schema: TableSchema) -> NameComparison:
+    """Compare the names of the table's columns with the schema; no row is read.
 
     Privacy:
-        A table that has none of the columns may have no header: nothing of its first line is told.
+        A table that has none of the columns may have no header: the error quotes nothing of its first line.
 
     Raises:
         SourceError: If the table is not there.
@@ -94,7 +94,7 @@ def compare_names(source: Source, schema: TableSchema) -> Names:
     if len(missing) == len(released):
         raise SchemaError(f"Expected the table to have columns of the schema {schema.name!r}; it has none of them.")
     known = {*released, *schema.excluded}
-    return Names(
+    return NameComparison(
         tuple(name for name in released if name in found),
         tuple(name for name in schema.excluded if name in found),
         missing,
@@ -104,7 +104,7 @@ def compare_names(source: Source, schema: TableSchema) -> Names:
 
 
 def lost_columns(source: Source, schema: TableSchema) -> list[str]:
-    """The columns of which most values, among the first rows of a table that has them all, are not kept as they are.
+    """The columns of which most values would change, by the first rows of a table that has all columns.
 
     Privacy:
         Reads the private table. The result is private, and no noise is added to it.
@@ -123,8 +123,8 @@ def lost_columns(source: Source, schema: TableSchema) -> list[str]:
     return [column.name for column in schema.columns if 2 * kept[column.name] < rows]
 
 
-def count_fates(source: Source, schema: TableSchema, person: PersonUnit | None) -> Fates:
-    """Count what will become of every value, in batches; nothing is kept.
+def summarize_encoding(source: Source, schema: TableSchema, person: PersonUnit | None) -> EncodingSummary:
+    """Count what will become of every value, in batches; no value is kept.
 
     Privacy:
         Reads the private table. The result is private, and no noise is added to it.
@@ -134,26 +134,28 @@ def count_fates(source: Source, schema: TableSchema, person: PersonUnit | None) 
         SchemaError: If none of the columns are there, or the person column cannot tell persons apart.
     """
     names = compare_names(source, schema)
-    fitting = _fitting(schema, names)
+    reduced = _reduce_schema(schema, names)
     if person is not None and person.column in names.absent:
         person = None
-    fates = Fates(names, {name: Counter() for name in names.present}, columns={c.name: c for c in fitting.columns})
+    summary = EncodingSummary(
+        names, {name: Counter() for name in names.present}, columns={c.name: c for c in reduced.columns}
+    )
     with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
-        for batch in read_batches(source, fitting, person):
-            fates.rows += len(batch.frame)
-            fates.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
-            for column in fitting.columns:
+        for batch in read_batches(source, reduced, person):
+            summary.rows += len(batch.frame)
+            summary.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
+            for column in reduced.columns:
                 fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
-                _add(fates.fits[column.name], fits.tolist(), counts.tolist())
+                _add(summary.fits[column.name], fits.tolist(), counts.tolist())
             if crowd is not None and person is not None:
                 crowd.add(batch.frame[person.column])
         if crowd is not None:
-            fates.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose())
-    return fates
+            summary.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose())
+    return summary
 
 
-def _fitting(schema: TableSchema, names: Names) -> TableSchema:
-    """The part of the schema that the table has, with all its other columns left out."""
+def _reduce_schema(schema: TableSchema, names: NameComparison) -> TableSchema:
+    """The part of the schema that the table has; its other columns are excluded."""
     columns = tuple(column for column in schema.columns if column.name in names.present)
     return schema.model_copy(update={"columns": columns, "excluded": (*names.excluded, *names.unknown)})
 

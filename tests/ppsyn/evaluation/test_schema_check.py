@@ -14,7 +14,7 @@ from ppsyn.data.encoding import REFUSED, encode_marked
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.encoding.table import Fate, fate_of, place_column
 from ppsyn.errors import SchemaError
-from ppsyn.evaluation.schema_check import count_fates, lost_columns
+from ppsyn.evaluation.schema_check import lost_columns, summarize_encoding
 from ppsyn.schemas.columns import CategoricalColumn, IntegerColumn
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.locations import Location
@@ -60,26 +60,26 @@ def test_the_fate_of_a_value_is_what_encoding_makes_of_it(
 
 @pytest.mark.parametrize("make", [csv_source, parquet_source], ids=["csv", "parquet"])
 def test_values_are_counted_over_all_batches_and_fragments(tmp_path: Path, make: type) -> None:
-    fates = count_fates(make(Location(url=str(tmp_path)), ROWS), PEOPLE, PersonUnit(column="who", max_rows=1))
-    assert (fates.rows, fates.kept) == (5, 4)
-    assert fates.fits["age"] == {Fit.INSIDE: 4, Fit.NULL: 1}
-    assert fates.fits["job.title"] == {Fit.INSIDE: 3, Fit.NULL: 1, Fit.OUTSIDE: 1}
-    assert fates.of("job.title") == {Fate.KEPT: 4, Fate.NULL: 1}
-    assert (fates.names.excluded, fates.is_refused) == (("who",), False)
+    summary = summarize_encoding(make(Location(url=str(tmp_path)), ROWS), PEOPLE, PersonUnit(column="who", max_rows=1))
+    assert (summary.rows, summary.kept) == (5, 4)
+    assert summary.fits["age"] == {Fit.INSIDE: 4, Fit.NULL: 1}
+    assert summary.fits["job.title"] == {Fit.INSIDE: 3, Fit.NULL: 1, Fit.OUTSIDE: 1}
+    assert summary.outcomes("job.title") == {Fate.KEPT: 4, Fate.NULL: 1}
+    assert (summary.names.excluded, summary.is_refused) == (("who",), False)
 
 
 def test_lines_that_cannot_be_read_are_counted_with_the_policy_of_each_column(tmp_path: Path) -> None:
     data = csv_bytes(ROWS, ["age", "job.title", "who"]) + b'1,"x,7\n1,2\n' * 3
     (tmp_path / "t.csv").write_bytes(data)
     source = CsvSource(kind="csv", path=Location(url=str(tmp_path)))
-    fates = count_fates(source, PEOPLE, PersonUnit(column="who", max_rows=1))
-    assert (fates.rows, fates.unreadable, fates.kept) == (11, 6, 4)
-    assert fates.fits["age"] == {Fit.INSIDE: 4, Fit.NULL: 1, Fit.MISFIT: 6}
-    assert fates.fits["job.title"] == {Fit.INSIDE: 3, Fit.NULL: 1, Fit.OUTSIDE: 7}
+    summary = summarize_encoding(source, PEOPLE, PersonUnit(column="who", max_rows=1))
+    assert (summary.rows, summary.unreadable, summary.kept) == (11, 6, 4)
+    assert summary.fits["age"] == {Fit.INSIDE: 4, Fit.NULL: 1, Fit.MISFIT: 6}
+    assert summary.fits["job.title"] == {Fit.INSIDE: 3, Fit.NULL: 1, Fit.OUTSIDE: 7}
 
 
 def test_a_query_is_counted_too(tmp_path: Path) -> None:
-    assert count_fates(sqlite_source(tmp_path, ROWS), PEOPLE, None).rows == 5
+    assert summarize_encoding(sqlite_source(tmp_path, ROWS), PEOPLE, None).rows == 5
 
 
 def test_a_refused_value_and_columns_that_do_not_fit_would_stop_a_release(tmp_path: Path) -> None:
@@ -88,30 +88,30 @@ def test_a_refused_value_and_columns_that_do_not_fit_would_stop_a_release(tmp_pa
         IntegerColumn(name="height", lower=0, upper=3),
     )
     schema = TableSchema(name="t", columns=columns, excluded=("who", "gone"))
-    fates = count_fates(csv_source(Location(url=str(tmp_path)), ROWS), schema, None)
-    assert fates.of("age") == {Fate.KEPT: 3, Fate.REFUSED: 2}
-    names = fates.names
+    summary = summarize_encoding(csv_source(Location(url=str(tmp_path)), ROWS), schema, None)
+    assert summary.outcomes("age") == {Fate.KEPT: 3, Fate.REFUSED: 2}
+    names = summary.names
     assert (names.missing, names.absent, names.unknown) == (("height",), ("gone",), ("job.title",))
-    assert fates.is_refused
+    assert summary.is_refused
 
 
 def test_a_person_column_that_is_not_there_is_told_and_counts_nobody(tmp_path: Path) -> None:
     source = csv_source(Location(url=str(tmp_path)), ROWS, names=("age", "job.title"))
-    fates = count_fates(source, PEOPLE, PersonUnit(column="who", max_rows=1))
-    assert (fates.kept, fates.names.absent) == (None, ("who",))
+    summary = summarize_encoding(source, PEOPLE, PersonUnit(column="who", max_rows=1))
+    assert (summary.kept, summary.names.absent) == (None, ("who",))
 
 
 def test_a_table_without_a_header_has_nothing_of_its_first_row_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(csv_bytes([], [CANARY, "31", "x"]))
     with pytest.raises(SchemaError) as caught:
-        count_fates(CsvSource(kind="csv", path=Location(url=str(tmp_path / "t.csv"))), PEOPLE, None)
+        summarize_encoding(CsvSource(kind="csv", path=Location(url=str(tmp_path / "t.csv"))), PEOPLE, None)
     assert CANARY not in str(caught.value)
 
 
 def test_counts_do_not_show_in_a_repr(tmp_path: Path) -> None:
-    fates = count_fates(csv_source(Location(url=str(tmp_path)), ROWS), PEOPLE, None)
-    assert repr(fates) == "Fates()"
-    assert np.sum([sum(counts.values()) for counts in fates.fits.values()]) == 10
+    summary = summarize_encoding(csv_source(Location(url=str(tmp_path)), ROWS), PEOPLE, None)
+    assert repr(summary) == "EncodingSummary()"
+    assert np.sum([sum(counts.values()) for counts in summary.fits.values()]) == 10
 
 
 VISITS = TableSchema.model_validate(
