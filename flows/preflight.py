@@ -74,10 +74,10 @@ def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is
     """
     with _without_collecting():
         import_module("ppsyn.flows.release")
-        records = import_module("ppsyn.runs.record")
-        begins = resume is None and (is_new or next(records.unfinished(config, table), None) is None)
+        starting = import_module("ppsyn.runs.preflight")
+        begins = resume is None and (is_new or next(starting.unfinished(config, table), None) is None)
         if begins:
-            for sentence in records.check_possible(config, table):
+            for sentence in starting.check_possible(config, table):
                 click.echo(sentence, err=True)
         import_module("great_expectations")
     return begins

@@ -5,7 +5,8 @@ from prefect.client.schemas.objects import FlowRun
 
 from ppsyn.errors import RunError
 from ppsyn.runs.heartbeat import is_beating
-from ppsyn.runs.record import has_record, is_known, ref_of, unfinished
+from ppsyn.runs.preflight import unfinished
+from ppsyn.runs.record import has_record, is_known, ref_of
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema

@@ -19,7 +19,7 @@ from ppsyn.data.marginals import distributed
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import ClusterError, InvariantError, RunError
 from ppsyn.generation.plan import Recipe
-from ppsyn.releases.parts import kept, make_part, part_rows
+from ppsyn.releases.tables import kept, make_part, part_rows
 from ppsyn.runs.record import private_folder, read_record
 from ppsyn.schemas.config import RuntimeConfig
 from ppsyn.schemas.run import RunRef

@@ -14,9 +14,8 @@ from ppsyn.evaluation.comparison import StreamedTable, TablePair, compare
 from ppsyn.evaluation.owner_report import render
 from ppsyn.flows.cli.release_sources import Original
 from ppsyn.flows.cli.release_view import seen_from_here
-from ppsyn.releases.counting import published_codes
 from ppsyn.releases.layout import MANIFEST
-from ppsyn.releases.reader import open_release, read_sealed
+from ppsyn.releases.reader import open_release, published_codes, read_sealed
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import Store
 from ppsyn.tasks.step import sealed

@@ -146,7 +146,7 @@ class Outlook:
         )
 
     def _opening(self) -> Iterator[str]:
-        from ppsyn.releases.writer import guarantee_of
+        from ppsyn.releases.budget_checks import guarantee_of
 
         plan = self.forecast.plan
         guarantee = guarantee_of(plan.rho, self.config.privacy)
@@ -217,7 +217,8 @@ def make_outlook(config: ReleaseConfig, table: TableSchema, rows: int | None) ->
         PPSynError: If it could not be done, as `ppsyn release` would raise.
     """
     from ppsyn.mechanisms.forecast import at_budget, forecast
-    from ppsyn.runs.record import balance, check_possible, new_record, plan_of
+    from ppsyn.runs.preflight import balance, check_possible
+    from ppsyn.runs.record import new_record, plan_of
 
     warnings = tuple(check_possible(config, table))
     plan = plan_of(new_record(config, table, "new"))

@@ -14,8 +14,7 @@ from ppsyn.privacy.budget import rho_from, rho_of
 from ppsyn.quality import run as runs
 from ppsyn.quality.questions import cliques_of, sets_of
 from ppsyn.releases.audit import audit
-from ppsyn.releases.counting import published_counts
-from ppsyn.releases.reader import read_sealed
+from ppsyn.releases.reader import published_counts, read_sealed
 from ppsyn.reports.formatting import exact_percent
 from ppsyn.reports.quality import name_figures
 from ppsyn.schemas.config import Budget

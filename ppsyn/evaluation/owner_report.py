@@ -17,8 +17,7 @@ from ppsyn.evaluation.comparison import (
     scale_counts,
 )
 from ppsyn.evaluation.metrics import RangeQuery
-from ppsyn.quality.figures import expected_reach
-from ppsyn.quality.questions import sets_of
+from ppsyn.quality.questions import expected_reach, sets_of
 from ppsyn.reports import charts
 from ppsyn.reports.charts import Bar, Caption
 from ppsyn.reports.formatting import exact_percent, marginal_name, name_codes, name_group, plural

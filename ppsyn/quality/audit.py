@@ -10,13 +10,11 @@ from ppsyn.domain import Clique, domain_of
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.requests import CompareRequest, Measured, noise_scale
 from ppsyn.privacy.scores import joint_sensitivity, sensitivity
-from ppsyn.quality.figures import figures_of, scaled_to
-from ppsyn.quality.questions import cliques_of, compare_request, rows_request, shares_of
+from ppsyn.quality.questions import cliques_of, compare_request, figures_of, rows_request, scaled_to, shares_of
 from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
-from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import QUALITY
+from ppsyn.releases.reader import published_counts
 from ppsyn.releases.tables import charges_of
-from ppsyn.releases.writer import guarantee_of
 from ppsyn.reports.quality import render
 from ppsyn.schemas.account import Charge
 from ppsyn.schemas.manifest import Manifest

@@ -17,13 +17,13 @@ from ppsyn.privacy.account import RunAccount, StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.requests import CompareRequest, Measured, MeasureRequest
-from ppsyn.quality.figures import figures_of, rows_of, scaled_to
-from ppsyn.quality.questions import compare_request, rows_request, shares_of
+from ppsyn.quality.questions import compare_request, figures_of, rows_of, rows_request, scaled_to, shares_of
+from ppsyn.releases.budget_checks import account_part, guarantee_of
 from ppsyn.releases.layout import QUALITY
-from ppsyn.releases.writer import account_part, guarantee_of
 from ppsyn.reports.quality import render
 from ppsyn.runs.account_check import check_known
-from ppsyn.runs.record import private_folder, quality_key, record_locations, try_locations, unit_of
+from ppsyn.runs.preflight import try_locations, unit_of
+from ppsyn.runs.record import private_folder, quality_key, record_locations
 from ppsyn.schemas.quality import Quality, QualityRecord
 from ppsyn.schemas.release import Source
 from ppsyn.schemas.run import RunRef

@@ -18,7 +18,7 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.requests import Answer, Measured, MeasureRequest, Request, noise_scale
 from ppsyn.quality.audit import check_page, check_quality
-from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
+from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored, guarantee_of
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -32,10 +32,16 @@ from ppsyn.releases.layout import (
     SYNTHETIC,
     VALIDATION,
 )
-from ppsyn.releases.reader import ledger_of, open_release, read_manifest, read_validation, seal_of
-from ppsyn.releases.reporting import make_report
+from ppsyn.releases.reader import (
+    file_digest,
+    ledger_of,
+    make_report,
+    open_release,
+    read_manifest,
+    read_validation,
+    seal_of,
+)
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
-from ppsyn.releases.writer import file_digest, guarantee_of
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import Grant

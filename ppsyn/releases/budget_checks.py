@@ -1,6 +1,7 @@
-"""Whether entries of an account pay for what was published: chain, arithmetic, and the account itself."""
+"""What a release says that it cost, and whether entries of an account pay for that: chain, arithmetic, the account."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, translated
 from ppsyn.privacy.account import StoredAccount
@@ -10,6 +11,7 @@ from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.reader import ledger_of
 from ppsyn.releases.tables import charges_of
 from ppsyn.schemas.account import Grant, Reservation, from_bytes, hash_of
+from ppsyn.schemas.config import PrivacyConfig
 from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
 
 
@@ -19,6 +21,20 @@ class Fault(Exception):
 
 _ACCOUNTANT_SLACK = 1e-3
 """dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+
+
+def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
+    """What a release that spent rho promises."""
+    person = privacy.person
+    unit = "a row" if person is None else f"a person, by at most {person.max_rows} rows ({person.column!r})"
+    epsilon = None if privacy.delta is None else epsilon_from(rho, privacy.delta)
+    return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
+
+
+def account_part(account: StoredAccount, run: str) -> AccountPart:
+    """What a release tells of its part of the account. Nothing that another run has done plays a part in it."""
+    budget, chain = account.state.budgets[run], account.chain(run)
+    return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=budget.cap)
 
 
 def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file: str) -> None:

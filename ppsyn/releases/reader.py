@@ -1,19 +1,35 @@
-"""A published release, read back."""
+"""A published release, read back: its files, its model, its rows as counts, its report."""
 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ppsyn.domain import domain_of
+from ppsyn.arrays import Codes, Ints
+from ppsyn.data.encoding import encode
+from ppsyn.data.marginals.kernel import count_blocks
+from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import ConfigError, MissingError, translated
 from ppsyn.privacy.account_state import spend_of
 from ppsyn.privacy.ledger import Ledger
-from ppsyn.releases.layout import LATEST, LEDGER, MANIFEST, MODEL, SEAL, VALIDATION, release_folder
-from ppsyn.releases.tables import charges_of, unpack_entries
+from ppsyn.releases.layout import (
+    ANSWERS,
+    LATEST,
+    LEDGER,
+    MANIFEST,
+    MODEL,
+    REPORT,
+    SEAL,
+    SYNTHETIC,
+    VALIDATION,
+    release_folder,
+)
+from ppsyn.releases.tables import charges_of, read_rows, unpack_answers, unpack_entries
+from ppsyn.reports.release import render
+from ppsyn.reports.released import Released
 from ppsyn.schemas.account import Grant, Reservation, from_bytes
 from ppsyn.schemas.limits import DOCUMENT_BYTES
-from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.manifest import FileDigest, Manifest
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.validation import Validation
 from ppsyn.serialization import unpack
@@ -136,3 +152,49 @@ def ledger_of(entries: Sequence[bytes], run: str) -> Ledger:
     if total is None:
         raise ValueError("no grant of this run")
     return Ledger(total, tuple(map(spend_of, charges_of(entries, run))))
+
+
+def published_counts(store: Store, manifest: Manifest, cliques: Sequence[Clique]) -> dict[Clique, Ints]:
+    """Marginals of the synthetic table of the release in this store.
+
+    Raises:
+        ConfigError: If the table is not the one that was published.
+    """
+    counts = count_blocks(domain_of(manifest.table), published_codes(store, manifest), cliques)
+    return dict(zip(cliques, counts, strict=True))
+
+
+def published_codes(store: Store, manifest: Manifest) -> Iterator[Mapping[str, Codes]]:
+    """The synthetic table as codes, a block of rows at a time.
+
+    Raises:
+        ConfigError: If the table is not the one that was published.
+    """
+    if not store.has(SYNTHETIC) or file_digest(store, SYNTHETIC) != manifest.files.get(SYNTHETIC):
+        raise ConfigError(f"{store.url(SYNTHETIC)} is not the table that was published.")
+    with store.reader(SYNTHETIC) as file:
+        for frame in read_rows(file):
+            yield encode(frame, manifest.table).columns
+
+
+def make_report(store: Store, manifest: Manifest) -> bytes:
+    """The page, from the other files of the release in this store.
+
+    Neither when the release was published nor the digest of the report itself has a part in it.
+    """
+    entries = unpack_entries(store.get(LEDGER))
+    released = Released(
+        manifest=manifest,
+        entries=tuple(map(from_bytes, entries)),
+        answers=tuple(unpack_answers(store.get(ANSWERS))),
+        synthesis=synthesis_from(manifest, store.get(MODEL), entries),
+        validation=read_validation(store),
+    )
+    return render(released, REPORT)
+
+
+def file_digest(store: Store, key: str) -> FileDigest:
+    """The digest of a file, read in pieces."""
+    with store.reader(key) as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileDigest(sha256=sha256, bytes=file.tell())

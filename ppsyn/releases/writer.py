@@ -5,11 +5,9 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 
 from ppsyn.errors import AccountError, RunError, StoreError
-from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.budget import epsilon_from
+from ppsyn.releases.budget_checks import account_part, guarantee_of
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -26,21 +24,16 @@ from ppsyn.releases.layout import (
     release_folder,
     staging_folder,
 )
-from ppsyn.releases.reader import seal_of
-from ppsyn.releases.reporting import make_report
+from ppsyn.releases.reader import file_digest, make_report, seal_of
 from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.record import private_folder
 from ppsyn.runs.run import Run
-from ppsyn.schemas.account import hash_of
-from ppsyn.schemas.config import PrivacyConfig
-from ppsyn.schemas.manifest import AccountPart, FileDigest, Guarantee, Manifest
+from ppsyn.schemas.manifest import FileDigest, Manifest
 from ppsyn.serialization import pack
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
 from ppsyn.validation import validate
-
-_CHUNK = 2**20
 
 
 def is_published(run: Run) -> bool:
@@ -219,30 +212,6 @@ def _close(run: Run, digest: str) -> None:
             raise
 
 
-def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:
-    """What a release that spent rho promises."""
-    person = privacy.person
-    unit = "a row" if person is None else f"a person, by at most {person.max_rows} rows ({person.column!r})"
-    epsilon = None if privacy.delta is None else epsilon_from(rho, privacy.delta)
-    return Guarantee(rho=rho, epsilon=epsilon, delta=privacy.delta, unit=unit)
-
-
-def account_part(account: StoredAccount, run: str) -> AccountPart:
-    """What a release tells of its part of the account. Nothing that another run has done plays a part in it."""
-    budget, chain = account.state.budgets[run], account.chain(run)
-    return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=budget.cap)
-
-
 def _row_count(store: Store, key: str) -> int:
     with store.reader(key) as file:
         return count_rows(file)
-
-
-def file_digest(store: Store, key: str) -> FileDigest:
-    """The digest of a file, read in pieces."""
-    hashed, size = hashlib.sha256(), 0
-    with store.reader(key) as file:
-        while piece := bytes(file.read(_CHUNK)):
-            hashed.update(piece)
-            size += len(piece)
-    return FileDigest(sha256=hashed.hexdigest(), bytes=size)

@@ -9,7 +9,7 @@ from ppsyn.errors import AccountError, InvariantError, RunError, StoreError
 from ppsyn.privacy.account import StoredAccount, datasets
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.releases.layout import staging_folder
-from ppsyn.runs.answers import Answers
+from ppsyn.runs.checkpoints import Answers
 from ppsyn.runs.record import locations_of, private_folder, run_folder
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import Store, open_store

@@ -16,8 +16,7 @@ from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, Request, Selected
-from ppsyn.runs.answers import Answers, Kept
-from ppsyn.runs.checkpoints import Checkpoint, Checkpoints
+from ppsyn.runs.checkpoints import Answers, Checkpoint, Checkpoints, Kept
 from ppsyn.runs.record import broken, plan_of, private_folder, read_record
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store

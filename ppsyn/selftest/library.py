@@ -15,8 +15,7 @@ from ppsyn.mechanisms.loop import make_plan, run, start
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
 from ppsyn.privacy.requests import Measured
-from ppsyn.quality.figures import rows_of, scaled_to
-from ppsyn.quality.questions import cliques_of, compare_request, rows_request, sets_of, shares_of
+from ppsyn.quality.questions import cliques_of, compare_request, rows_of, rows_request, scaled_to, sets_of, shares_of
 from ppsyn.selftest.cases import RHO, Case
 from ppsyn.selftest.likelihood import Tape, Transcript
 from ppsyn.synthesis import Synthesis

@@ -17,13 +17,11 @@ from ppsyn.privacy.account import RunAccount
 from ppsyn.privacy.ledger import Spend
 from ppsyn.privacy.requests import Answer, Curator, Measured, MeasureRequest, Request
 from ppsyn.quality import run as quality_run
-from ppsyn.quality.figures import scaled_to
-from ppsyn.quality.questions import cliques_of, compare_request, rows_request, sets_of, shares_of
-from ppsyn.releases.counting import published_counts
+from ppsyn.quality.questions import cliques_of, compare_request, rows_request, scaled_to, sets_of, shares_of
 from ppsyn.releases.layout import release_folder
-from ppsyn.releases.reader import read_sealed
+from ppsyn.releases.reader import published_counts, read_sealed
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
-from ppsyn.runs import record as records
+from ppsyn.runs import preflight, record
 from ppsyn.runs.run import Run
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import Quality, QualityRecord
@@ -119,17 +117,17 @@ class Stage:
         return Released(transcript, self._files(run) if is_published else {})
 
     def _begun(self, config: ReleaseConfig, name: str, between: Wrapper = lambda curator: curator) -> "_Taped":
-        ref = records.ref_of(config, name)
-        records.begin(ref, config, self._case.table)
+        ref = record.ref_of(config, name)
+        preflight.begin(ref, config, self._case.table)
         self._encode(ref)
         return _Taped(ref, between)
 
     def _encode(self, ref: RunRef) -> None:
         """Put the copy of the encoded table in its place; if there is none yet, encode the table."""
-        private = open_store(ref.private.child(records.private_folder(ref.run)))
+        private = open_store(ref.private.child(record.private_folder(ref.run)))
         for key, data in self._encoded.items():
             private.put(key, data)
-        records.snapshot(ref)
+        preflight.snapshot(ref)
         keys = private.keys()
         self._encoded = {key: private.get(key) for key in keys}
 

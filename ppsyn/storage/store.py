@@ -2,11 +2,9 @@
 # obstore's listings may be Arrow batches, of a type that it leaves open.
 # pyright: reportUnknownMemberType=false
 
-import errno
 import io
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,6 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
@@ -28,6 +25,7 @@ from typing_extensions import override
 from ppsyn.errors import MissingError, StoreError, translated
 from ppsyn.schemas.limits import ARRAYS_BYTES
 from ppsyn.schemas.locations import Location
+from ppsyn.storage.local import remove, remove_empty, rename_folder, sync
 from ppsyn.storage.private_objects import cause, close_file, is_private, make_folders, shown
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, ReadableFile, WritableFile
     from obstore.store import S3Config, S3Credential
 
-_RACERS = 4
 _READERS = 16
 _TRIES = 10
 _BUFFER = 2**20
@@ -83,7 +80,7 @@ class Store:
             except AlreadyExistsError:
                 return False
             if self.location.is_local:
-                _settle(Path(self.url(key)), Path(self.location.url))
+                sync(Path(self.url(key)), Path(self.location.url))
             return True
 
     def put(self, key: str, data: bytes) -> None:
@@ -210,7 +207,7 @@ class Store:
         """Remove all that is below a folder, with what killed writers left there."""
         if self.location.is_local:
             with self._told("delete", prefix):
-                _remove(Path(self.url(prefix)), Path(self.location.url))
+                remove(Path(self.url(prefix)), Path(self.location.url))
             return
         keys = self.keys(prefix)
         with self._told("delete", prefix):
@@ -219,7 +216,7 @@ class Store:
                 self._again(partial(obstore.delete, self._backend, some))
 
     @contextmanager
-    def reader(self, key: str) -> Generator[BinaryIO]:
+    def reader(self, key: str) -> Generator["io.BufferedReader[_Source]"]:
         """The object as a file to read and seek in."""
         told = partial(self._told, "read", key)
         with told():
@@ -254,8 +251,8 @@ class Store:
             with self._told("move", source):
                 if (Path(self.url(target)) / last).exists():
                     return  # another process was faster
-                _rename(Path(self.url(source)), Path(self.url(target)), last, Path(self.location.url))
-                _remove_empty(Path(self.url(source)).parent, Path(self.location.url))
+                rename_folder(Path(self.url(source)), Path(self.url(target)), last, Path(self.location.url))
+                remove_empty(Path(self.url(source)).parent, Path(self.location.url))
             return
         names = [key.removeprefix(f"{source}/") for key in self.keys(source)]
         if not names and not self.has(f"{target}/{last}"):
@@ -430,96 +427,9 @@ def _keys(location: Location) -> "Callable[[], S3Credential] | None":
     return lambda: found
 
 
-def prove(store: Store, key: str, data: bytes) -> bool:
-    """Create an object as several at once, and see that the store lets one at most: accounts depend on it (claim C9).
-
-    Nothing is left of it but the object, which was to be created or was there already. Returns whether it is new.
-
-    Raises:
-        StoreError: If the store lets it be created twice, one after the other or at once.
-    """
-    with ThreadPoolExecutor(_RACERS) as pool:
-        made = list(pool.map(partial(store.create, key), [data] * _RACERS))
-    if made.count(True) > 1 or store.create(key, data):
-        raise StoreError(
-            f"{store.location.url} lets an object be created twice, so an account kept there could lose entries. "
-            "Use a store that honours conditional writes (If-None-Match): Amazon S3, SeaweedFS, or a folder."
-        )
-    return True in made
-
-
-def try_out(store: Store, folder: str) -> None:
-    """See that the store can be written, read and cleared below a folder of a run, before anything depends on it.
-
-    Raises:
-        StoreError: If it cannot.
-    """
-    tried = f"{folder}/{uuid4().hex}"
-    store.put(f"{tried}/object", b"tried")
-    store.get(f"{tried}/object")
-    store.delete(tried)
-
-
 def _reason(error: Exception) -> str:
     """The first line of what the store said, without its stack, and the code of an S3 server."""
     said = str(error)
     first = next((line for line in said.splitlines() if line.strip()), type(error).__name__)
     code = re.search(r"<Code>(\w+)</Code>", said)
     return f"{first.partition('<?xml')[0][:300]}{code[1] if code else ''}"
-
-
-def _settle(path: Path, root: Path) -> None:
-    """Have a new file, its name and those of its folders on the disk."""
-    for target in (path, *(above for above in path.parents if above.is_relative_to(root))):
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _rename(source: Path, target: Path, last: str, root: Path) -> None:
-    if not source.exists():
-        if target.exists():
-            return
-        raise FileNotFoundError
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        source.rename(target)
-    except OSError:
-        if not (target / last).exists():  # another process was faster
-            raise
-        return
-    _settle(target, root)
-
-
-def _remove(path: Path, root: Path) -> None:
-    """Remove a folder, or what the root holds, and the folders above that it leaves empty."""
-    for inside in root.iterdir() if path == root else (path,):
-        if inside.is_dir():
-            while inside.is_dir():  # another process may clear up beside us, or write into what we clear
-                try:
-                    shutil.rmtree(inside)
-                except OSError as error:
-                    if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
-                        raise
-        elif path == root:
-            inside.unlink(missing_ok=True)
-    _remove_above(path.parent, root)
-
-
-def _remove_empty(folder: Path, root: Path) -> None:
-    """Remove a folder that holds nothing but folders, and those above that it leaves empty; stores have no such."""
-    with suppress(OSError):  # not empty, or another process was faster
-        nested = [path for path in folder.rglob("*") if path.is_dir()] if folder.is_dir() else []
-        for path in sorted(nested, reverse=True):
-            path.rmdir()
-    _remove_above(folder, root)
-
-
-def _remove_above(folder: Path, root: Path) -> None:
-    """Remove a folder that is empty, and those above that it leaves empty; not those beside it, which are others'."""
-    above = [path for path in (folder, *folder.parents) if path.is_relative_to(root) and path != root]
-    with suppress(OSError):  # not empty, or another process was faster
-        for path in above:
-            path.rmdir()

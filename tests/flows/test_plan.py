@@ -18,7 +18,7 @@ from ppsyn.flows.cli.main import main
 from ppsyn.flows.preflight import prepare, read_inputs
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_from
-from ppsyn.runs.record import check_possible
+from ppsyn.runs.preflight import check_possible
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 

@@ -3,8 +3,8 @@
 from mutants.fault import Fault
 
 RUN = "ppsyn/runs/run.py"
-ANSWERS = "ppsyn/runs/answers.py"
-RECORDS = "ppsyn/runs/record.py"
+ANSWERS = "ppsyn/runs/checkpoints.py"
+PREFLIGHT = "ppsyn/runs/preflight.py"
 
 SETTLED = "        kept = self._answers.keep(step, spend.digest, Lost()) or self._answers.find(step)\n"
 CHECKPOINT = (
@@ -33,7 +33,7 @@ FAULTS = (
     Fault(
         "a table is read again after the first question",
         "C10",
-        RECORDS,
+        PREFLIGHT,
         "    if budget is not None and budget.charges:\n",
         "    if budget is not None and budget.charges < 0:\n",
         "Later answers are about another table, of which a person may hold other m rows: 2 m in all.",
@@ -42,7 +42,7 @@ FAULTS = (
     Fault(
         "a run is resumed under another record",
         "C10",
-        RECORDS,
+        PREFLIGHT,
         "        check_unchanged(ref, record)\n",
         "        _ = record\n",
         "The stored answers are those of other inputs.",

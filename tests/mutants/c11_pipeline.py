@@ -129,7 +129,7 @@ FAULTS = (
     Fault(
         "a table is read again when its run goes on",
         "C11",
-        "ppsyn/runs/record.py",
+        "ppsyn/runs/preflight.py",
         " or is_whole(private, folder, record.table):\n",
         ":\n",
         "Whether that fails, and how long it takes, tells whether the table has changed.",

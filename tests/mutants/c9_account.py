@@ -183,7 +183,7 @@ FAULTS = (
     Fault(
         "a release tells what its account has left",
         "C9",
-        "ppsyn/releases/writer.py",
+        "ppsyn/releases/budget_checks.py",
         "head=hash_of(chain.lines[-1]), cap=budget.cap)",
         "head=hash_of(chain.lines[-1]), cap=budget.cap + account.state.left)",
         "What other runs have spent follows from their answers, which this release has not paid for.",

@@ -26,7 +26,8 @@ from ppsyn.data.marginals.distributed import Spread
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError
 from ppsyn.flows.ephemeral_server import prefect_api
-from ppsyn.runs.record import begin, private_folder, ref_of
+from ppsyn.runs.preflight import begin
+from ppsyn.runs.record import private_folder, ref_of
 from ppsyn.schemas.config import RuntimeConfig
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.storage import open_store

@@ -28,7 +28,8 @@ from ppsyn.privacy.ledger import Spend
 from ppsyn.releases.audit import audit
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
 from ppsyn.runs.account_check import check_known
-from ppsyn.runs.record import begin, check_possible, ref_of, snapshot
+from ppsyn.runs.preflight import begin, check_possible, snapshot
+from ppsyn.runs.record import ref_of
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import Charge, Close, Reservation, Seal, Spent, to_bytes
 from ppsyn.schemas.locations import Location

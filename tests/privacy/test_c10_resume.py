@@ -24,9 +24,9 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.partition import equal_width
 from ppsyn.privacy.requests import Answer, Lost, Measured, MeasureRequest, Request, Selected
 from ppsyn.runs import run as run_module
-from ppsyn.runs.answers import Answers
-from ppsyn.runs.checkpoints import Checkpoint, Checkpoints, freeze
-from ppsyn.runs.record import begin, plan_of, private_folder, ref_of, snapshot
+from ppsyn.runs.checkpoints import Answers, Checkpoint, Checkpoints, freeze
+from ppsyn.runs.preflight import begin, snapshot
+from ppsyn.runs.record import plan_of, private_folder, ref_of
 from ppsyn.runs.run import Run
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import load_release

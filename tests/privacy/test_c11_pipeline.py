@@ -44,7 +44,8 @@ from ppsyn.data.ingest import ingest
 from ppsyn.data.sources.batches import guarded
 from ppsyn.errors import InvariantError, MissingError, PPSynError, SourceError, StoreError
 from ppsyn.releases.writer import publish
-from ppsyn.runs.record import begin, private_folder, ref_of, snapshot
+from ppsyn.runs.preflight import begin, snapshot
+from ppsyn.runs.record import private_folder, ref_of
 from ppsyn.runs.run import Run
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from ppsyn.schemas.config import PersonUnit

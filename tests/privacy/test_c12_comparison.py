@@ -25,9 +25,8 @@ from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import GRID, Candidate, CompareRequest, Figure, Measured
 from ppsyn.privacy.scores import aggregate, joint_sensitivity
 from ppsyn.quality import run as quality_run
-from ppsyn.quality.figures import figures_of, rows_of, scaled_to
-from ppsyn.quality.questions import compare_request, rows_request, shares_of
-from ppsyn.runs.record import unit_of
+from ppsyn.quality.questions import compare_request, figures_of, rows_of, rows_request, scaled_to, shares_of
+from ppsyn.runs.preflight import unit_of
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.quality import MarginalSet, QualityRecord

@@ -23,8 +23,7 @@ from ppsyn.model import estimation as fit
 from ppsyn.privacy import curator as gate
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.releases.layout import REPORT
-from ppsyn.releases.reader import read_manifest
-from ppsyn.releases.reporting import make_report
+from ppsyn.releases.reader import make_report, read_manifest
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store

@@ -23,9 +23,8 @@ from ppsyn.privacy.budget import rho_of
 from ppsyn.quality import run as quality
 from ppsyn.quality.questions import cliques_of, sets_of
 from ppsyn.releases import writer as publishing
-from ppsyn.releases.counting import published_counts
 from ppsyn.releases.layout import release_folder
-from ppsyn.releases.reader import read_manifest
+from ppsyn.releases.reader import published_counts, read_manifest
 from ppsyn.releases.writer import publish
 from ppsyn.runs.run import Run
 from ppsyn.schemas.locations import Location

@@ -39,9 +39,8 @@ from ppsyn.privacy.ledger import Ledger
 from ppsyn.privacy.requests import Lost
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import FILES, MANIFEST, SEAL, release_folder, staging_folder
-from ppsyn.releases.reader import read_manifest
-from ppsyn.releases.writer import file_digest
-from ppsyn.runs.answers import Answers
+from ppsyn.releases.reader import file_digest, read_manifest
+from ppsyn.runs.checkpoints import Answers
 from ppsyn.runs.record import private_folder
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
@@ -90,7 +89,7 @@ class Point:
 
 
 POINTS: Mapping[str, Point] = {
-    "record": Point("ppsyn.runs.record:_write_record"),
+    "record": Point("ppsyn.runs.preflight:_write_record"),
     "tried": Point("ppsyn.storage.store:Store.delete"),
     "reserve": Point("ppsyn.privacy.account:StoredAccount.reserve"),
     "fragment": Point("ppsyn.data.ingest:write_codes"),
@@ -99,11 +98,11 @@ POINTS: Mapping[str, Point] = {
     "charge-torn": Point("ppsyn.privacy.account:StoredAccount.charge", act=tear),
     "measure": Point("ppsyn.privacy.curator:add_discrete_gaussian"),
     "select": Point("ppsyn.privacy.curator:draw_noisy_max"),
-    "answer": Point("ppsyn.runs.answers:Answers.keep"),
-    "answer-torn": Point("ppsyn.runs.answers:Answers.keep", act=tear),
-    "answer-kept": Point("ppsyn.runs.answers:Answers.keep", is_after=True),
-    "answer-stop": Point("ppsyn.runs.answers:Answers.keep", act=stop),
-    "answer-fail": Point("ppsyn.runs.answers:Answers.keep", act=fail),
+    "answer": Point("ppsyn.runs.checkpoints:Answers.keep"),
+    "answer-torn": Point("ppsyn.runs.checkpoints:Answers.keep", act=tear),
+    "answer-kept": Point("ppsyn.runs.checkpoints:Answers.keep", is_after=True),
+    "answer-stop": Point("ppsyn.runs.checkpoints:Answers.keep", act=stop),
+    "answer-fail": Point("ppsyn.runs.checkpoints:Answers.keep", act=fail),
     "ask-stop": Point("ppsyn.runs.run:Run.ask", act=stop),
     "task-interrupt": Point("prefect.task_engine:_create_task_run_locally", act=interrupt),
     "fit": Point("ppsyn.model.kernel:descend"),

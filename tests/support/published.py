@@ -17,7 +17,7 @@ from ppsyn.privacy.account import RunAccount, StoredAccount
 from ppsyn.privacy.ledger import Spend
 from ppsyn.privacy.requests import MeasureRequest
 from ppsyn.releases.layout import FILES, LEDGER, LEDGER_JSON, MANIFEST, REPORT, SEAL, release_folder
-from ppsyn.releases.reporting import make_report
+from ppsyn.releases.reader import make_report
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
 from ppsyn.runs import record as records

@@ -28,7 +28,7 @@ from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.regenerate import recipe_of, write
 from ppsyn.generation.sampling import BLOCK_ROWS
-from ppsyn.releases.parts import PART_BLOCKS, make_part, part_rows
+from ppsyn.releases.tables import PART_BLOCKS, make_part, part_rows
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
 

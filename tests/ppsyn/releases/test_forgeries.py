@@ -33,10 +33,10 @@ from support.published import (
 
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
+from ppsyn.releases.budget_checks import guarantee_of
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, REPORT, SYNTHETIC, VALIDATION
 from ppsyn.releases.reader import open_release
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
-from ppsyn.releases.writer import guarantee_of
 from ppsyn.schemas.account import (
     FIRST,
     Charge,

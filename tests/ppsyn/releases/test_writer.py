@@ -29,8 +29,9 @@ from ppsyn.code_version import code_version
 from ppsyn.errors import RunError
 from ppsyn.privacy.budget import epsilon_from
 from ppsyn.releases.layout import FILES, LEDGER, MANIFEST, SEAL, SYNTHETIC, release_folder, staging_folder
+from ppsyn.releases.reader import file_digest
 from ppsyn.releases.tables import unpack_entries
-from ppsyn.releases.writer import file_digest, is_published, publish, stage_rows, stage_validation
+from ppsyn.releases.writer import is_published, publish, stage_rows, stage_validation
 from ppsyn.runs.record import private_folder, read_record
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import Charge, Grant, from_bytes

@@ -11,7 +11,7 @@ from support.published import LOST, SCHEMA, Published, in_memory, make_release, 
 from support.reports import HOSTILE, Reader, hostile_release, wide_release
 
 from ppsyn.releases.layout import FILES, REPORT, SYNTHETIC
-from ppsyn.releases.reporting import make_report
+from ppsyn.releases.reader import make_report
 from ppsyn.storage import Store
 
 SECTIONS = ("guarantee", "budget", "rounds", "marginals", "trust", "model", "checks", "audit")

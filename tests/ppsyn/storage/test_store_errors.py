@@ -11,7 +11,8 @@ from support.servers import HOST, free_ports
 
 from ppsyn.errors import MissingError, StoreError
 from ppsyn.schemas.locations import Location
-from ppsyn.storage.store import Store, open_store, prove
+from ppsyn.storage.selftest import prove
+from ppsyn.storage.store import Store, open_store
 
 SECRET = "a-secret-that-is-wrong"
 CALLS: dict[str, Callable[[Store], object]] = {

@@ -10,7 +10,8 @@ from support.servers import SeaweedFS
 
 from ppsyn.errors import StoreError
 from ppsyn.schemas.locations import Location
-from ppsyn.storage.store import Store, open_store, prove
+from ppsyn.storage.selftest import prove
+from ppsyn.storage.store import Store, open_store
 
 
 def test_a_store_that_honours_conditions_passes_and_is_left_as_it_was(store: Store) -> None:
