@@ -11,7 +11,7 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.requests import CompareRequest, Measured, noise_scale
 from ppsyn.privacy.scores import joint_sensitivity, sensitivity
 from ppsyn.quality.questions import cliques_of, compare_request, figures_of, rows_request, scaled_to, shares_of
-from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored
+from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored, guarantee_of
 from ppsyn.releases.layout import QUALITY
 from ppsyn.releases.reader import published_counts
 from ppsyn.releases.tables import charges_of

@@ -7,6 +7,7 @@ from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, trans
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import Chain, replay_state
 from ppsyn.privacy.accountant import accounted_epsilon
+from ppsyn.privacy.budget import epsilon_from
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.reader import ledger_of
 from ppsyn.releases.tables import charges_of

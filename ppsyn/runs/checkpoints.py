@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ppsyn.errors import ConfigError, InvariantError, MissingError
+import numpy as np
+
+from ppsyn.errors import ConfigError, InvariantError, MissingError, RunError
 from ppsyn.mechanisms.base import Plan, State
-from ppsyn.runs.checkpoints import sealed, unsealed
-from ppsyn.serialization import Fitted, pack, unpack
+from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
+from ppsyn.serialization import Fitted, pack, pack_arrays, unpack, unpack_arrays
 from ppsyn.storage import Store
 
 _READERS = 16
