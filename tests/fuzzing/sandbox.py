@@ -89,9 +89,9 @@ def _watched(case: dict[str, object]) -> dict[str, object]:
 
 
 def _queued(process: int) -> float:
-    """Seconds in which other processes had the processor that this one was ready for."""
+    """Seconds in which other processes had the processor that a thread of this one was ready for."""
     try:
-        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+        return sum(int(path.read_text().split()[1]) for path in Path(f"/proc/{process}/task").glob("*/schedstat")) / 1e9
     except OSError:
         return 0.0
 

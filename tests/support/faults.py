@@ -214,6 +214,7 @@ def damage(seeds: int) -> Iterator[Row]:
         "one or two objects of an open or published run are damaged, cut, swapped, doubled or deleted, or others join"
     )
     with _folder() as home:
+        (home / "kept").mkdir()
         kept = kept_in(home / "kept")
         for seed in range(1000, 1000 + seeds):
             (home / str(seed)).mkdir()

@@ -172,7 +172,7 @@ def told_by(*words: str, before: Sequence[str] = (), settings: Mapping[str, str]
     """What a run in a process of its own tells, which other words may start."""
     command = [*before, sys.executable, "-m", "support.troubled_run", *words]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=600, env=settings, cwd=Path(__file__).parents[1]
+        command, capture_output=True, text=True, check=False, timeout=3600, env=settings, cwd=Path(__file__).parents[1]
     )
     if done.returncode:
         raise RuntimeError(done.stderr)
