@@ -11,7 +11,7 @@ ROWS ?= 10000000
 CASES ?= 5000
 
 .PHONY: release docs test test-slow test-nightly mutants test-newest fuzz faults check format clean benchmark benchmark-engine \
-	benchmark-generation benchmark-scale benchmark-pipeline benchmark-account benchmark-history recording
+	benchmark-generation benchmark-scale benchmark-pipeline benchmark-beat benchmark-account benchmark-history recording
 
 release: $(VENV)/ready  ## release the bundled example into out/
 	$(BIN)/ppsyn release examples/adult/release.yaml
@@ -69,6 +69,9 @@ benchmark-scale: $(VENV)/ready  ## counting, Dask, a whole release and generatio
 
 benchmark-pipeline: $(VENV)/ready  ## a whole release against the bare library
 	PYTHONPATH=tests $(BIN)/python -m performance.overhead examples/adult/release.yaml
+
+benchmark-beat: $(VENV)/ready  ## what the beat of draws costs a release on an idle machine
+	PYTHONPATH=tests $(BIN)/python -m performance.beat examples/adult/release.yaml
 
 benchmark-account: $(VENV)/ready  ## a release, a budget and an audit by the charges that an account has
 	PYTHONPATH=tests $(BIN)/python -m performance.years examples/adult/release.yaml
