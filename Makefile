@@ -29,7 +29,7 @@ test-slow: $(VENV)/ready $(VENV)/browser  ## the tests that take minutes
 # What is pinned says nothing of what comes next: an environment of its own, without constraints.txt.
 test-newest: $(VENV)/ready  ## schedules on the newest versions that are allowed; once a week
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-newest
-	$(BIN)/uv pip install --quiet --upgrade --python $(VENV)-newest/bin/python --editable . --group dev
+	$(BIN)/uv pip install --quiet --upgrade --python $(VENV)-newest/bin/python --editable ".[all]" --group dev
 	$(BIN)/uv pip freeze --quiet --exclude-editable --python $(VENV)-newest/bin/python | diff constraints.txt - || true
 	$(VENV)-newest/bin/python -m pytest -m slow tests/flows/test_schedules.py
 
@@ -85,7 +85,7 @@ recording: $(VENV)/ready  ## a schedule that fires, is killed and is refused, as
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV) || (apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable . --group dev
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable ".[all]" --group dev
 	touch $@
 
 # The reports of releases are tested in a real browser; Playwright's own is for systems without apt.

@@ -13,16 +13,17 @@ from ppsyn.data.encoding import encode
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, SchemaError, translated
+from ppsyn.extras import require
 from ppsyn.mechanisms.loop import make_plan, run, start
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
+from ppsyn.progress import shown
 from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.types import FrozenModel
 from ppsyn.synthesis import Synthesis
-from ppsyn.terminal import shown
 
 
 def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
@@ -62,6 +63,8 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     privacy = _privacy(epsilon, delta, rho, person)
     config = _checked(AlgorithmConfig, settings)
     _check_seed(seed)
+    if config.estimator == "mbi":
+        require("mbi", "estimator='mbi'")
     max_rows = 1 if privacy.person is None else privacy.person.max_rows
     plan = make_plan(domain_of(table), rho_of(privacy), max_rows, config)
     if privacy.person is not None:

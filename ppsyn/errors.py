@@ -91,6 +91,19 @@ class SchemaError(PPSynError):
     """A public schema that contradicts itself, or a column it does not describe."""
 
 
+class MissingExtraError(PPSynError, ImportError):
+    """A part of ppsyn whose dependencies are not installed.
+
+    Attributes:
+        extra: The extra of the package that installs them.
+    """
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        """Name the extra, and what needs it."""
+        self.extra = extra
+        super().__init__(f"{purpose} needs the extra {extra!r} of ppsyn. Run: pip install 'ppsyn[{extra}]'")
+
+
 class DomainRefusedError(PPSynError):
     """A value outside the domain of a column whose policy is to refuse.
 

@@ -1,5 +1,9 @@
 """How far a release has come, in words: released values only."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from ppsyn.extras import is_installed, require
 from ppsyn.mechanisms.base import State
 
 
@@ -24,3 +28,29 @@ def last_round(state: State) -> str:
     done = state.rounds[-1]
     marginal = f"{' x '.join(done.clique)} in {done.groups} groups, noise {done.sigma:.4g}"
     return f"round {len(state.rounds)}: {marginal}, {share_of(state):.0%} of the budget spent"
+
+
+@contextmanager
+def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
+    """Watch a run on standard error; by default where that is a terminal and the extra `pipeline` is installed.
+
+    Raises:
+        MissingExtraError: If it is wanted and cannot be shown.
+    """
+    if is_wanted:
+        require("pipeline", "A progress bar")
+    elif is_wanted is False or not is_installed("pipeline"):
+        yield lambda _: None
+        return
+    from ppsyn.terminal import Terminal, can_show  # noqa: PLC0415  # rich comes with the extra
+
+    if not (is_wanted or can_show()):
+        yield lambda _: None
+        return
+    terminal = Terminal()
+    terminal.start()
+    try:
+        terminal.say("one-way marginals")
+        yield terminal.advance
+    finally:
+        terminal.stop()

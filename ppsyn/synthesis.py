@@ -14,6 +14,7 @@ import pandas as pd
 from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError
+from ppsyn.extras import require
 from ppsyn.generation.axes import cells_of
 from ppsyn.generation.plan import Recipe
 from ppsyn.generation.sampling import check_count, prepare
@@ -154,13 +155,23 @@ class Synthesis:
         return np.rint(expected + rng.normal(0, m.sigma, expected.size)).astype(np.int64)
 
     def to_mbi(self) -> "tuple[mbi.MarkovRandomField, list[mbi.LinearMeasurement]]":
-        """The model and its measurements for users of mbi."""
+        """The model and its measurements for users of mbi.
+
+        Raises:
+            MissingExtraError: If the extra `mbi` is not installed.
+        """
+        require("mbi", "to_mbi")
         from ppsyn.model import mbi_adapter as exchange  # noqa: PLC0415  # JAX takes seconds to import
 
         return exchange.model_to_mbi(self.model), exchange.measurements_to_mbi(self.measurements)
 
     def with_mbi(self, field: "mbi.MarkovRandomField") -> "Synthesis":
-        """The release with a model from mbi, fitted to its measurements in another way, say."""
+        """The release with a model from mbi, fitted to its measurements in another way, say.
+
+        Raises:
+            MissingExtraError: If the extra `mbi` is not installed.
+        """
+        require("mbi", "with_mbi")
         from ppsyn.model import mbi_adapter as exchange  # noqa: PLC0415  # JAX takes seconds to import
 
         return replace(self, model=exchange.model_from_mbi(self.domain, field))

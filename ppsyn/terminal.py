@@ -1,8 +1,7 @@
 """A run on a terminal: what it does, the budget as a bar, and the time that is left at the pace of the last rounds."""
 
 import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -62,18 +61,3 @@ def can_show() -> bool:
     """Whether standard error is a terminal that can renew a line."""
     console = Console(stderr=True)
     return sys.stderr.isatty() and not console.is_dumb_terminal
-
-
-@contextmanager
-def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
-    """Watch a run on standard error; by default where that is a terminal."""
-    if not (can_show() if is_wanted is None else is_wanted):
-        yield lambda _: None
-        return
-    terminal = Terminal()
-    terminal.start()
-    try:
-        terminal.say("one-way marginals")
-        yield terminal.advance
-    finally:
-        terminal.stop()

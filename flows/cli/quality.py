@@ -118,9 +118,12 @@ def private_report(
     """
     from pathlib import Path
 
+    from ppsyn.extras import require
     from ppsyn.flows.cli.owner_report import check_out, write
 
     check_out(Path(out))
+    if targets:
+        require("benchmark", "--target")
     folder, original = _opened(release, **location)
     write(folder, original, Path(out), _named(marginals), targets)
     click.echo(f"private   {out}: not to be published; figures that may be: ppsyn quality {release} --rho R")

@@ -9,10 +9,10 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.svm import LinearSVC
 
 from ppsyn.arrays import Ints
 from ppsyn.data.encoding import EncodedTable
+from ppsyn.extras import require
 
 Classes: TypeAlias = NDArray[np.bool_]
 
@@ -55,6 +55,9 @@ def misclassified(synthetic: EncodedTable, tested: EncodedTable, target: Target)
     if learned.all() or not learned.any():
         predicted: Classes = np.full(actual.shape, bool(learned.any()))
     else:
+        require("benchmark", "A classifier")
+        from sklearn.svm import LinearSVC  # noqa: PLC0415  # an extra
+
         classifier = cast(_Classifier, LinearSVC(dual=False))  # pyright: ignore[reportArgumentType]  # guessed from "auto"
         classifier.fit(_one_hot(synthetic, target), learned)
         predicted = classifier.predict(_one_hot(tested, target))

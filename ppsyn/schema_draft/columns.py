@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from ppsyn.data.encoding.numbers import SATURATION, find_truths, read_real, read_whole
 from ppsyn.data.encoding.parsing import Fit, Raw, Reading
 from ppsyn.data.encoding.temporal import read_days, read_moments
-from ppsyn.data.sources.sql import VALUES
+from ppsyn.data.sources.batches import VALUES
 from ppsyn.schemas.columns import KINDS, ColumnSchema
 from ppsyn.schemas.columns.calendar import DAY_MICROSECONDS, local_time
 from ppsyn.schemas.files import Unfilled

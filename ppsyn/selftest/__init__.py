@@ -2,3 +2,7 @@
 
 Private colour: it looks at exact counts. The tables are its own, made up; it never sees a user's.
 """
+
+from ppsyn.extras import require
+
+require("benchmark", "The self-test")

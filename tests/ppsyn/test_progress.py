@@ -9,8 +9,7 @@ from support.terminals import terminal_as_stderr
 
 from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import run, start
-from ppsyn.progress import describe, last_round
-from ppsyn.terminal import shown
+from ppsyn.progress import describe, last_round, shown
 
 PLAN = small_plan(anneal_threshold=1e6)
 """As many rounds as were planned."""

@@ -14,6 +14,9 @@ from ppsyn.errors import SchemaError, SourceError, translated
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.table import TableSchema
 
+VALUES = b"values"
+"""In the metadata of a column of a query: all values that its type allows, as JSON."""
+
 UNREADABLE_LINE = "\0line"
 """Stands in every column for a line of a CSV file that cannot be read, which no field can hold: it fits no domain."""
 

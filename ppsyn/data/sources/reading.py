@@ -14,9 +14,8 @@ from ppsyn.data.sources.batches import Batch, check_names, guarded, needed
 from ppsyn.data.sources.csv import check_delimiter, csv_frames, csv_names, csv_rule, in_plain_words
 from ppsyn.data.sources.files import UNREADABLE, Fragment, find_fragments
 from ppsyn.data.sources.parquet import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
-from ppsyn.data.sources.sql import QUERY, check_query, query_columns, query_frames
-from ppsyn.data.sources.sql import check_stable as query_stable
 from ppsyn.errors import SourceError
+from ppsyn.extras import require
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
 from ppsyn.schemas.table import TableSchema
@@ -35,6 +34,9 @@ def check_source(source: Source, schema: TableSchema, person: PersonUnit | None)
     """
     needed(schema, person)
     if isinstance(source, SqlSource):
+        require("sql", "A query as a source")
+        from ppsyn.data.sources.sql import QUERY, check_query
+
         check_names(check_query(source), QUERY, schema)
         return
     if isinstance(source, CsvSource):
@@ -51,7 +53,12 @@ def check_stable(source: Source, person: PersonUnit | None) -> list[str]:
     Raises:
         SourceError: If the query lets one unit move the rows of others, as far as its text tells.
     """
-    return query_stable(source, person) if isinstance(source, SqlSource) else []
+    if not isinstance(source, SqlSource):
+        return []
+    require("sql", "A query as a source")
+    from ppsyn.data.sources.sql import check_stable as query_stable
+
+    return query_stable(source, person)
 
 
 def columns_of(source: Source) -> pa.Schema:
@@ -61,6 +68,9 @@ def columns_of(source: Source) -> pa.Schema:
         SourceError: If the table is not there, or its first line is no header.
     """
     if isinstance(source, SqlSource):
+        require("sql", "A query as a source")
+        from ppsyn.data.sources.sql import query_columns
+
         return query_columns(source)
     first = find_fragments(source)[0]
     if isinstance(source, CsvSource):
@@ -102,6 +112,9 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
     """
     names = needed(schema, person)
     if isinstance(source, SqlSource):
+        require("sql", "A query as a source")
+        from ppsyn.data.sources.sql import QUERY, query_frames
+
         for frame in query_frames(source, names):
             yield Batch(QUERY, frame)
         return

@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from typing_extensions import override
 
-from ppsyn.data.sources.batches import guarded
+from ppsyn.data.sources.batches import VALUES, guarded
 from ppsyn.data.sources.sql_stability import judge
 from ppsyn.errors import SourceError, translated
 from ppsyn.schemas.config import PersonUnit
@@ -188,9 +188,6 @@ def _told(error: Exception, source: SqlSource) -> str:
 
 # What types the database declares for the columns of a query; no row is read
 
-
-VALUES = b"values"
-"""In the metadata of a field: all values that its type allows, as JSON."""
 
 _POSTGRESQL: Mapping[str, pa.DataType] = {
     "bool": pa.bool_(),
