@@ -16,7 +16,7 @@ from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.mechanisms.base import Round
 from ppsyn.model.fold import Fold, Folded
 from ppsyn.model.graphical_model import GraphicalModel, calibrated
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition
 from ppsyn.schemas.types import FrozenModel
 
@@ -59,7 +59,6 @@ class _Measurement(FrozenModel):
 class _Evidence(_Measurement):
     of: int | None
     """The measurement whose groups and counts it has, if it has those of one."""
-    deviation: float | None
     is_loose: bool
 
 
@@ -106,7 +105,6 @@ def pack(fitted: Fitted) -> bytes:
                 axes=e.partition.axes,
                 sigma=e.sigma,
                 of=of,
-                deviation=e.deviation,
                 is_loose=e.is_loose,
             )
             for e, of in zip(fitted.evidence, sources, strict=True)
@@ -134,8 +132,6 @@ def pack(fitted: Fitted) -> bytes:
         if of is None:
             arrays[f"own_groups{index}"] = evidence.partition.groups
             arrays[f"own_counts{index}"] = evidence.noisy_counts
-        if evidence.denoised is not None:
-            arrays[f"denoised{index}"] = evidence.denoised
     for index, table in enumerate(model.potentials.values()):
         arrays[f"potentials{index}"] = table
     for index, table in enumerate(model.loose.values()):
@@ -178,8 +174,6 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
             if e.of is not None
             else _measurement(e, arrays[f"own_groups{i}"], arrays[f"own_counts{i}"]),
             sigma=e.sigma,
-            denoised=arrays[f"denoised{i}"].astype(np.float64) if f"denoised{i}" in arrays else None,
-            deviation=e.deviation,
             is_loose=e.is_loose,
         )
         for i, e in enumerate(document.evidence)
@@ -227,8 +221,6 @@ def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
             expected[f"own_counts{i}"] = (np.int64, e.groups)
         elif not _is_of(e, document.measurements):
             raise ValueError("evidence of another measurement")
-        if e.deviation is not None:
-            expected[f"denoised{i}"] = (np.float64, e.groups)
     for kind, cliques in (("potentials", document.potentials), ("loose", document.loose)):
         for i, clique in enumerate(cliques):
             expected[f"{kind}{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))

@@ -23,7 +23,7 @@ from ppsyn.mechanisms.base import Round
 from ppsyn.mechanisms.candidates import refined_cliques
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import epsilon_from
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
@@ -148,7 +148,7 @@ class Synthesis:
             return tuple(found.model for found in pool.map(fit, samples, repeat(self.model), repeat(effort)))
 
     def _sample(self, rng: np.random.Generator) -> list[Measurement]:
-        return [replace(m, noisy_counts=self._fresh(m, rng), denoised=None, deviation=None) for m in self.evidence]
+        return [replace(m, noisy_counts=self._fresh(m, rng)) for m in self.evidence]
 
     def _fresh(self, m: Measurement, rng: np.random.Generator) -> Ints:
         expected = m.partition.sum_expected(self.model.project(m.clique)) * m.unit

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from ppsyn.domain import Clique, Domain
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
 from ppsyn.schemas.config import AlgorithmConfig
 
@@ -69,7 +69,7 @@ class State:
         planned_rho: What a round was planned to cost; nothing if the mechanism has no rounds.
         round_rho: What the next round may cost.
         measurements: The answers as they were drawn, with what they answer.
-        evidence: What the fit is told of them; a mechanism may shrink, merge or restate them.
+        evidence: What the fit uses of them; a mechanism may merge or restate them.
         chosen: The selected candidate that is to be measured next.
         is_fine: Whether the first stage of the one-way marginals is over.
     """

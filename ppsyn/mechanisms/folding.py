@@ -10,7 +10,7 @@ from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.grid import partition_in_order
 from ppsyn.model.fold import Fold, equal_mass, fold_values
 from ppsyn.model.graphical_model import unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition
 
 _WORTHWHILE = 1.5
@@ -48,4 +48,4 @@ def _restated(state: State, name: str, fold: Fold) -> Measurement:
     sums = groups.sum_expected(state.model.project((name,)))
     finest = max((m for m in state.evidence if m.clique == (name,)), key=lambda m: m.partition.count)
     sigma = finest.sigma * math.sqrt(max(1.0, finest.partition.count / groups.count))
-    return Measurement((name,), groups, np.rint(sums).astype(np.int64), sigma, sums, sigma)
+    return Measurement((name,), groups, np.rint(sums).astype(np.int64), sigma)

@@ -21,7 +21,7 @@ from ppsyn.model.estimation import Effort
 from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import equal_width
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, MeasureRequest, Request, Selected, SelectRequest

@@ -12,7 +12,7 @@ from ppsyn.domain import Clique, varied
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.mechanisms.independent import each_attribute
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import Partition, finest, number_groups
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest

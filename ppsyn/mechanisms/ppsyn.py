@@ -23,15 +23,13 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import override
 
-from ppsyn.arrays import Floats
 from ppsyn.domain import Attribute, varied
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
-from ppsyn.mechanisms.denoise import denoise, denoise_contrasts
 from ppsyn.mechanisms.folding import folded
 from ppsyn.mechanisms.grid import Strategy, partition_grid, partition_in_order, split_run
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import divide, round_down
 from ppsyn.privacy.partition import equal_width, finest
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest, noise_scale
@@ -66,8 +64,6 @@ class PPSynParameters:
     """Of a round's budget, to select; the rest measures."""
     granularities: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20)] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """A group keeps at least this many standard deviations of noise."""
-    shrink: bool = True
-    """Whether answers are shrunk towards what the model expected."""
     anneal_threshold: Positive = 1.0
     """Noise halves when it exceeds this many times how far an answer lay from what the model expected."""
     swap_refinement: bool = True
@@ -77,9 +73,9 @@ class PPSynParameters:
     Swaps bring them into the rows; without `swap_refinement` there are none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PPSyn(Mechanism):
-    """Coarse then fine one-way marginals; candidates at several granularities; answers shrunk towards the model."""
+    """Coarse then fine one-way marginals; then rounds whose candidates are marginals at several granularities."""
 
     parameters: PPSynParameters = PPSynParameters()
     strategy: Strategy = partition_grid
@@ -137,21 +133,8 @@ class PPSyn(Mechanism):
 
     @override
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
-        return replace(self._estimate(state, request, answer), is_loose=selection.is_loose(state, request.clique))
-
-    def _estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
-        partition = request.partition
-        # Before the first stage ends the model knows nothing that an answer could be shrunk towards; nor does it
-        # then know more of a small attribute than the other answer to the same question, which the fit will weigh.
-        is_same = bool(state.one_way) and partition.is_finest
-        drawn = Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
-        if not (state.is_fine and self.parameters.shrink) or is_same:
-            return drawn
-        expected = partition.sum_expected(state.model.project(request.clique))
-        if not partition.axes:
-            return _bettered(drawn, *denoise(answer.noisy_counts, expected, answer.sigma))
-        contrasts, deviation = denoise_contrasts(drawn.surprise(expected), partition.axes, drawn.scale)
-        return _bettered(drawn, expected + contrasts, deviation)
+        drawn = super().estimate(state, request, answer)
+        return replace(drawn, is_loose=selection.is_loose(state, request.clique))
 
     @override
     def is_annealed(self, plan: Plan, done: Round) -> bool:
@@ -202,7 +185,3 @@ def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, se
         model.project(clique), (attribute.is_ordered,), lambda expected: (split_run(expected, sigma),)
     )
     return MeasureRequest(clique, partition, rho)
-
-
-def _bettered(drawn: Measurement, denoised: Floats, deviation: float) -> Measurement:
-    return replace(drawn, denoised=denoised, deviation=deviation)

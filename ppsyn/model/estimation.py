@@ -12,8 +12,9 @@ from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, flatten, unfitted, unflatten
-from ppsyn.model.inference_plan import Measurement, build, flat, unflat
+from ppsyn.model.inference_plan import build, flat, unflat
 from ppsyn.model.junction_tree import junction_tree
+from ppsyn.model.measurement import Measurement
 from ppsyn.model.off_tree import scaled, singles
 from ppsyn.privacy.partition import finest
 
@@ -103,7 +104,7 @@ def _fit_table(domain: Domain, expected: Floats, told: Sequence[Measurement], ef
     """
     clique, alone = domain.names, singles(domain.names, expected)
     sigma = min(m.scale for m in told) / _SURER
-    known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma, s, sigma) for one, s in alone.items()]
+    known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma) for one, s in alone.items()]
     program, total = build(junction_tree(domain, (clique,)), (clique,), [*told, *known]), float(expected.sum())
     theta = flat(np.log(np.maximum(expected, _LEAST)))
     _, beliefs, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)

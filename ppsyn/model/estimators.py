@@ -6,7 +6,7 @@ from typing import Protocol
 from ppsyn.extras import require
 from ppsyn.model.estimation import Effort, Fit, fit
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 
 
 class Engine(Protocol):

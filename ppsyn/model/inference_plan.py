@@ -1,8 +1,6 @@
 """Build the index arrays that the kernel runs on."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -14,63 +12,8 @@ from ppsyn.errors import InvariantError
 from ppsyn.model import kernel
 from ppsyn.model.junction_tree import JunctionTree
 from ppsyn.model.kernel import Program
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition
-from ppsyn.privacy.residuals import UNIT, centred, degrees
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
-    """Noisy group counts of one marginal, or contrasts of them where they form a grid: a released value.
-
-    Attributes:
-        noisy_counts: As they were drawn, with `sigma` the scale of their noise.
-        denoised: A better estimate of the counts, where there is one; the fit aims at it.
-        deviation: The standard deviation of that estimate.
-        is_loose: Whether the tree has no room for the marginal, which is then known beside it.
-    """
-
-    clique: Clique
-    partition: Partition
-    noisy_counts: Ints
-    sigma: float
-    denoised: Floats | None = None
-    deviation: float | None = None
-    is_loose: bool = False
-
-    @property
-    def target(self) -> Floats:
-        """What a fit should reproduce of the group counts; of a grid, up to what its contrasts leave out."""
-        return self.noisy_counts / self.unit if self.denoised is None else self.denoised
-
-    @property
-    def scale(self) -> float:
-        """How closely a fit should reproduce it: the standard deviation in every direction that was measured."""
-        return self.sigma / self.unit if self.deviation is None else self.deviation
-
-    @property
-    def count_sigma(self) -> float:
-        """The standard deviation of the noise on what was learned about each group's count."""
-        axes = self.partition.axes
-        return self.sigma / self.unit * (math.sqrt(degrees(axes) / self.partition.count) if axes else 1.0)
-
-    def surprise(self, expected: Floats) -> Floats:
-        """How far the answer as drawn is from expected group counts; of a grid, in its contrasts."""
-        return self.contrast(self.noisy_counts / self.unit - expected)
-
-    def contrast(self, difference: Floats) -> Floats:
-        """The part of a difference of group counts that was measured."""
-        return centred(difference, self.partition.axes) if self.partition.axes else difference
-
-    @property
-    def unit(self) -> float:
-        """What stands for one row in the answer as drawn."""
-        return unit_of(self.partition)
-
-
-def unit_of(partition: Partition) -> float:
-    """What stands for one row in an answer about the groups."""
-    return float(UNIT * partition.count) if partition.axes else 1.0
-
 
 _T = TypeVar("_T", bound=np.generic)
 

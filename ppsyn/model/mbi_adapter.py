@@ -21,7 +21,7 @@ from ppsyn.errors import InvariantError
 from ppsyn.model.estimation import Effort, Fit, estimate_total, loosened, lowered
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import FIRST_STEP, GraphicalModel, calibrated, unfitted
-from ppsyn.model.inference_plan import Measurement, unit_of
+from ppsyn.model.measurement import Measurement, unit_of
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.residuals import Axes
 

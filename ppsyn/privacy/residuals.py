@@ -14,7 +14,6 @@ NeurIPS 2023). So less noise hides it, and the noise on what the residuals leave
 """
 
 import math
-from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -73,18 +72,4 @@ def centred(values: Floats, axes: Axes) -> Floats:
     """What `centre` leaves."""
     found = values.copy()
     centre(found, np.array(axes, np.int64))
-    return found
-
-
-def interactions(values: Floats, axes: Axes) -> list[tuple[Floats, int]]:
-    """Centred values as a sum: of what each set of two or more axes tells beyond its subsets, with its dimension."""
-    all_axes, boxes = range(len(axes)), values.reshape(axes)
-    found: list[tuple[Floats, int]] = []
-    for degree in range(2, len(axes) + 1):
-        for chosen in combinations(all_axes, degree):
-            part = boxes.mean(axis=tuple(axis for axis in all_axes if axis not in chosen), keepdims=True)
-            for axis in chosen:
-                part = part - part.mean(axis=axis, keepdims=True)
-            dimension = math.prod(axes[axis] - 1 for axis in chosen)
-            found.append((np.broadcast_to(part, axes).ravel(), dimension))
     return found

@@ -17,7 +17,7 @@ from ppsyn.code_version import code_version
 from ppsyn.errors import ClusterError, InvariantError, translated
 from ppsyn.generation.plan import Recipe
 from ppsyn.generation.sampling import BLOCK_ROWS
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.ledger import Spend
 from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
 from ppsyn.schemas.account import Charge, from_bytes, hash_of

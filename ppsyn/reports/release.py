@@ -14,7 +14,7 @@ from ppsyn.arrays import Floats
 from ppsyn.domain import Clique
 from ppsyn.mechanisms.loop import Round
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.reports import charts
 from ppsyn.reports.charts import Bar, Caption
 from ppsyn.reports.formatting import amount, join_names, marginal_name, percent, plural

@@ -13,7 +13,7 @@ from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.mechanisms.loop import Round
 from ppsyn.model.estimation import Effort
 from ppsyn.model.graphical_model import GraphicalModel
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.requests import Answer, Lost
 from ppsyn.reports.charts import Bar, Edge
 from ppsyn.reports.formatting import name_group

@@ -41,7 +41,7 @@ from ppsyn.model.estimation import Effort, Fit, estimate_total
 from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import rho_from
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount

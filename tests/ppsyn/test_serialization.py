@@ -52,12 +52,10 @@ def everything(thing: Fitted) -> list[object]:
                 bits(m.partition.groups),
                 bits(m.noisy_counts),
                 m.sigma,
-                m.deviation,
                 m.is_loose,
             )
             for m in (*thing.measurements, *thing.evidence)
         ],
-        [bits(m.denoised) for m in thing.evidence],
         [(name, bits(f.groups.groups), bits(f.shares)) for name, f in model.fold.folded.items()],
         thing.rounds,
         [(clique, bits(table)) for clique, table in (*model.potentials.items(), *model.loose.items())],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ppsyn.arrays import Floats
 from ppsyn.domain import Attribute, Clique, Domain
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, number_groups
 
 UNHURRIED = settings(deadline=None, max_examples=50)  # the first call compiles

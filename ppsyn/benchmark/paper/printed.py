@@ -22,8 +22,8 @@ from ppsyn.domain import Clique, Domain
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, unfitted
-from ppsyn.model.inference_plan import Measurement
 from ppsyn.model.junction_tree import interaction_graph
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest
 
 _ROUND, _FINAL = Effort(100, 1e-4), Effort(400, 1e-5)

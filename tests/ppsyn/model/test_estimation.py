@@ -25,7 +25,7 @@ from ppsyn.domain import Clique, Domain
 from ppsyn.model.estimation import Effort, estimate_total, fit
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, equal_width, finest
 
 BRIEF, THOROUGH = Effort(30, 1e-4), Effort(5000, 1e-12)
@@ -136,13 +136,6 @@ def test_measurements_of_one_marginal_are_weighted_by_inverse_variance() -> None
     measurements = [Measurement(("a",), finest(2), c, s) for c, s in zip(counts, (1.0, 2.0), strict=True)]
     found = fit(measurements, unfitted(Fold(domain)), THOROUGH)
     np.testing.assert_allclose(found.model.project(("a",)), [64, 36], rtol=1e-6)
-
-
-def test_the_fit_aims_at_the_denoised_counts_where_there_are_any() -> None:
-    measured = Measurement(("a",), finest(2), np.array([70, 30]), 1.0, denoised=np.array([62.5, 37.5]))
-    found = fit([measured], unfitted(Fold(domain_of(a=2))), THOROUGH)
-    assert found.loss == pytest.approx(0.0, abs=1e-9)
-    np.testing.assert_allclose(found.model.project(("a",)), [62.5, 37.5], rtol=1e-6)
 
 
 def test_the_total_is_weighted_by_the_variance_of_each_sum() -> None:

@@ -12,7 +12,7 @@ from ppsyn.model import mbi_adapter as exchange
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold, Folded, equal_mass, fold_values
 from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest, number_groups
 
 DOMAIN = Domain((Attribute("a", 6), Attribute("b", 3), Attribute("c", 7)))

@@ -26,8 +26,9 @@ from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, downward_closure, maximal
 from ppsyn.model import kernel
 from ppsyn.model.graphical_model import flatten, unflatten
-from ppsyn.model.inference_plan import Measurement, build, cell_index, flat, unflat
+from ppsyn.model.inference_plan import build, cell_index, flat, unflat
 from ppsyn.model.junction_tree import junction_tree
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest
 
 TOTAL = 1234.5

@@ -16,7 +16,7 @@ from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.estimators import ENGINES
 from ppsyn.model.fold import Fold, equal_mass, fold_values
 from ppsyn.model.graphical_model import GraphicalModel, unfitted
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.model.off_tree import agreeing, singles
 from ppsyn.privacy.partition import finest, number_groups
 from ppsyn.privacy.residuals import exact_residuals

@@ -7,7 +7,7 @@ from ppsyn.model import mbi_adapter as exchange
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, calibrated
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest
 
 DOMAIN = Domain((Attribute("a", 2), Attribute("b", 3), Attribute("c", 2)))

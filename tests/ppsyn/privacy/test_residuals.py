@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppsyn.privacy.residuals import UNIT, centred, degrees, exact_residuals, interactions, residual_sensitivity
+from ppsyn.privacy.residuals import UNIT, centred, exact_residuals, residual_sensitivity
 
 grids = st.lists(st.integers(2, 5), min_size=2, max_size=4).map(tuple)
 UNHURRIED = settings(deadline=None, max_examples=60)
@@ -46,15 +46,3 @@ def test_a_row_moves_residuals_by_the_norm_of_its_column_rounded_up(axes: tuple[
     assert len(squared) == 1
     (moved,) = squared
     assert (residual_sensitivity(axes) - 1) ** 2 < moved <= residual_sensitivity(axes) ** 2
-
-
-@UNHURRIED
-@given(grids, st.data())
-def test_interactions_add_up_to_the_residuals_and_are_orthogonal(axes: tuple[int, ...], data: st.DataObject) -> None:
-    values = centred(counts_on(axes, data).astype(float), axes)
-    parts = interactions(values, axes)
-    np.testing.assert_allclose(sum(part for part, _ in parts), values, atol=1e-6)
-    assert sum(dimension for _, dimension in parts) == degrees(axes)
-    for at, (left, _) in enumerate(parts):
-        for right, _ in parts[at + 1 :]:
-            assert abs(left @ right) <= 1e-9 * (1 + np.linalg.norm(left) * np.linalg.norm(right))

@@ -25,7 +25,7 @@ from ppsyn.data.encoding import encode
 from ppsyn.data.sources import read_batches
 from ppsyn.generation.decoding import decode
 from ppsyn.generation.sampling import BLOCK_ROWS
-from ppsyn.model.inference_plan import Measurement
+from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.ledger import Spend
 from ppsyn.privacy.partition import Partition
 from ppsyn.privacy.requests import Answer, Lost, Measured, Selected
