@@ -2,6 +2,7 @@
 
 from prefect import get_run_logger
 
+from ppsyn.runs import preflight
 from ppsyn.runs import record as records
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
@@ -14,17 +15,17 @@ from ppsyn.tasks.step import step
 def check_inputs(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
     """See that a new run can be done at all: the plan, the budget, the names of the columns. No row is read."""
     if not records.has_record(open_store(ref.root), ref.run):
-        for sentence in records.check_possible(config, table):
+        for sentence in preflight.check_possible(config, table):
             get_run_logger().warning(sentence)
 
 
 @step("open account")
 def open_account(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
     """Write down the inputs, try the stores, reserve the budget; or see that the inputs are still the run's."""
-    records.begin(ref, config, table)
+    preflight.begin(ref, config, table)
 
 
 @step("ingest")
 def ingest(ref: RunRef) -> None:
     """Read the private table in batches, check it, and keep it as codes in the private store."""
-    records.snapshot(ref)
+    preflight.snapshot(ref)

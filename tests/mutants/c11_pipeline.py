@@ -74,11 +74,11 @@ FAULTS = (
         "tasks/ingest.py",
         '''def ingest(ref: RunRef) -> None:
     """Read the private table in batches, check it, and keep it as codes in the private store."""
-    records.snapshot(ref)
+    preflight.snapshot(ref)
 ''',
         '''def ingest(ref: RunRef) -> int:
     """Read the private table in batches, check it, and keep it as codes in the private store."""
-    records.snapshot(ref)
+    preflight.snapshot(ref)
     return len(open_store(ref.private).keys())
 ''',
         "It tells how many rows there are, about, to Prefect.",

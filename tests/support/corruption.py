@@ -15,6 +15,7 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import release_folder
 from ppsyn.releases.writer import is_published, publish
+from ppsyn.runs import preflight
 from ppsyn.runs import record as records
 from ppsyn.runs.cleanup import give_up
 from ppsyn.runs.run import Run
@@ -138,10 +139,10 @@ def resumed(config: ReleaseConfig) -> None:
     """What the flow does."""
     ref = records.ref_of(config, RUN)
     assert records.is_known(ref)
-    records.begin(ref, config, SCHEMA)
+    preflight.begin(ref, config, SCHEMA)
     run = Run(ref)
     if not is_published(run):
-        records.snapshot(ref)
+        preflight.snapshot(ref)
         run = finish(run)
         stage(run)
     publish(run)

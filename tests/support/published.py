@@ -20,6 +20,7 @@ from ppsyn.releases.layout import FILES, LEDGER, LEDGER_JSON, MANIFEST, REPORT, 
 from ppsyn.releases.reader import make_report
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.releases.writer import publish, stage_records, stage_rows, stage_validation
+from ppsyn.runs import preflight
 from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
 from ppsyn.schemas.account import FIRST, Grant, Line, from_bytes, hash_of, to_bytes
@@ -114,8 +115,8 @@ def config_of(source: Path, root: Location, changes: Mapping[str, object] | None
 def begin(config: ReleaseConfig, schema: TableSchema = SCHEMA, run: str = RUN) -> Run:
     """A run that has reserved its budget and copied its table."""
     ref = records.ref_of(config, run)
-    records.begin(ref, config, schema)
-    records.snapshot(ref)
+    preflight.begin(ref, config, schema)
+    preflight.snapshot(ref)
     return Run(ref)
 
 

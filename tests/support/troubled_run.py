@@ -25,6 +25,7 @@ from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import release_folder
 from ppsyn.releases.writer import is_published, publish
+from ppsyn.runs import preflight
 from ppsyn.runs import record as records
 from ppsyn.runs.run import Run
 from ppsyn.schemas.locations import Location
@@ -68,10 +69,10 @@ def go_on(config: ReleaseConfig, questions: int | None = None, before: Callable[
         before: Called with the number of each question before it is asked.
     """
     ref = records.ref_of(config, RUN)
-    records.begin(ref, config, SCHEMA)
+    preflight.begin(ref, config, SCHEMA)
     run = Run(ref)
     if not is_published(run):
-        records.snapshot(ref)
+        preflight.snapshot(ref)
         while run.state.stage != "done" and questions != 0:
             if before is not None:
                 before(run.step)

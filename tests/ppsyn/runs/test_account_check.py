@@ -14,6 +14,7 @@ from ppsyn.flows.cli.accounts import read_statement
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.quality.run import check_possible as check_quality
 from ppsyn.releases.reader import read_manifest
+from ppsyn.runs import preflight
 from ppsyn.runs import record as records
 from ppsyn.runs.account_check import check_known
 from ppsyn.schemas.locations import Location
@@ -100,8 +101,8 @@ def test_a_new_run_is_refused_with_the_names_of_what_the_account_lacks_and_leave
     act(folder)
     before = contents(root)
     for attempt in (
-        lambda: records.begin(records.ref_of(config, NEW), config, SCHEMA),
-        lambda: records.balance(config),
+        lambda: preflight.begin(records.ref_of(config, NEW), config, SCHEMA),
+        lambda: preflight.balance(config),
     ):
         with pytest.raises(AccountError, match="removed or set back") as caught:
             attempt()
@@ -134,11 +135,11 @@ def test_nor_are_figures_measured(folder: Path, root: Store, config: ReleaseConf
 def test_a_run_does_not_go_on_in_an_account_that_has_forgotten_others(
     folder: Path, root: Store, config: ReleaseConfig
 ) -> None:
-    records.begin(records.ref_of(config, NEW), small(config), SCHEMA)
+    preflight.begin(records.ref_of(config, NEW), small(config), SCHEMA)
     (folder / "accounts" / "people" / "000006.json").unlink()  # its own hold
     answered(root, NEW)
     with pytest.raises(AccountError, match="removed or set back"):
-        records.begin(records.ref_of(config, NEW), small(config), SCHEMA)
+        preflight.begin(records.ref_of(config, NEW), small(config), SCHEMA)
 
 
 def small(config: ReleaseConfig) -> ReleaseConfig:
