@@ -7,7 +7,7 @@ VLDB 2022), whose skewed workload draws sets with probability proportional to th
 attributes' weights. Adult, as the paper encodes it, has exactly 210 sets of three and 37 of five
 attributes with at most 10,000 cells: so that is the constraint, for both, and other tables draw as
 many by weight. Where both papers are silent, this module chooses: sets are drawn without
-replacement; every set is asked ten ranges; a range lies between two codes drawn evenly, both ends
+replacement; every set has ten ranges; a range lies between two codes drawn evenly, both ends
 counted; codes without an order are taken in the order of their codes.
 """
 

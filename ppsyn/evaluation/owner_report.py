@@ -65,7 +65,7 @@ class Ranges:
     """Range queries.
 
     Attributes:
-        queries: How many were put.
+        queries: How many there are.
         shown: How many of them are drawn.
         worst: Queries with the fraction of rows in the private and in the synthetic table.
     """
@@ -208,7 +208,7 @@ def _histogram(errors: Floats, summary: Summary) -> Markup:
         f"The mean error is {exact_percent(summary.mean)}, the median {exact_percent(summary.median)}, the largest "
         f"{exact_percent(summary.worst)}.",
     )
-    return charts.histogram("histogram", caption, errors, "rows misplaced")
+    return charts.histogram("histogram", caption, errors, "error")
 
 
 def _lists(found: Comparison) -> Iterator[tuple[str, list[tuple[str, float]], int]]:
@@ -225,8 +225,8 @@ def _lists(found: Comparison) -> Iterator[tuple[str, list[tuple[str, float]], in
 
 
 def _ranges(found: RangeComparison, rows: int, columns: Mapping[str, ColumnSchema]) -> Ranges:
-    errors, asked = _summarize(found.errors), len(found.queries)
-    drawn = np.linspace(0, asked - 1, min(_DOTS, asked)).astype(int)
+    errors, queries = _summarize(found.errors), len(found.queries)
+    drawn = np.linspace(0, queries - 1, min(_DOTS, queries)).astype(int)
     caption = Caption(
         "Answers of both tables to range queries",
         f"{len(drawn)} queries; the mean difference of all is {exact_percent(errors.mean)}.",
@@ -234,7 +234,7 @@ def _ranges(found: RangeComparison, rows: int, columns: Mapping[str, ColumnSchem
     counts = (found.private[drawn] * rows, found.synthetic[drawn] * rows)
     worst = [int(at) for at in np.argsort(-found.errors, kind="stable")[:_WORST_QUERIES]]
     return Ranges(
-        queries=asked,
+        queries=queries,
         shown=len(drawn),
         errors=errors,
         chart=charts.scatter("ranges", caption, counts, 0.0, "private"),

@@ -1,1 +1,1 @@
-"""The public page of a release, made from released values alone."""
+"""Pages that may be published: the report of a release and its paid figures, made from released values alone."""

@@ -70,7 +70,7 @@ def wide_release(folder: Path, columns: int = 48) -> Published:
 
 
 def private_page(release: Published, out: Path) -> Path:
-    """The owner's own page about a release, whose table is where its run was told."""
+    """The owner's report on a release, whose table is where its run's record says."""
     root = open_store(release.ref.root)
     manifest, _ = read_manifest(release.store)
     write(release.store, original_of(manifest, None, root, None), out, [], [])

@@ -38,7 +38,7 @@ def test_distances_are_those_of_the_tables() -> None:
     assert found.of(found.workload).mean() == pytest.approx(workload_error(REAL, MADE, found.workload))
 
 
-def test_what_is_shown_is_what_was_asked_for_and_the_worst() -> None:
+def test_what_was_requested_is_shown_and_the_worst() -> None:
     found = compare(BOTH, COLUMNS, WorkloadConfig(), named=[("score", "sex")])
     why = {one.clique: one.why for one in found.shown}
     assert why["sex", "score"] == "requested"

@@ -5,10 +5,10 @@ from support.reports import FIGURES, HOSTILE, Reader
 from ppsyn.reports.quality import render
 
 
-def test_it_tells_every_figure_with_its_bar_and_what_it_cost() -> None:
+def test_it_shows_every_figure_with_its_bar_and_what_it_cost() -> None:
     page = Reader(render(FIGURES))
     text = " ".join(" ".join(page.texts).split())
-    for told in (
+    for text_of_figure in (
         "workload, mean",
         "5.00%",
         "4.00%",
@@ -17,7 +17,7 @@ def test_it_tells_every_figure_with_its_bar_and_what_it_cost() -> None:
         "epsilon 0.25 at delta 1e-9",
         "rho 1 together",
     ):
-        assert told in text
+        assert text_of_figure in text
     assert len(page.named("circle")) == 3
 
 

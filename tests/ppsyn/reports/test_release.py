@@ -90,7 +90,7 @@ def test_it_asks_for_nothing_from_outside(source: str, request: pytest.FixtureRe
     assert not re.search(rb"url\(|@import|https?:", style)
 
 
-def test_a_browser_is_told_to_load_nothing(page: bytes) -> None:
+def test_a_browser_may_load_nothing(page: bytes) -> None:
     (policy,) = [meta for meta in Reader(page).named("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -141,13 +141,13 @@ def test_headings_follow_each_other_without_a_gap(page: bytes) -> None:
 # What it says
 
 
-def test_the_guarantee_is_told_as_the_manifest_has_it(release: Published, page: bytes) -> None:
+def test_the_guarantee_is_that_of_the_manifest(release: Published, page: bytes) -> None:
     text = text_of(page)
     assert "differential privacy with epsilon 2 and delta 1e-6" in text
     assert f"{manifest_of(release.folder).rows:,}" in text
 
 
-def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_spent(
+def test_it_shows_what_the_account_allows_all_releases_and_not_what_others_have_spent(
     release: Published, page: bytes
 ) -> None:
     said, text = manifest_of(release.folder), text_of(page)
@@ -156,17 +156,17 @@ def test_what_the_account_allows_all_releases_is_told_and_not_what_others_have_s
     assert f"{float(release.account.state.left):.4g}" not in text
 
 
-def test_no_bias_of_persons_is_told_where_rows_are_protected(page: bytes) -> None:
+def test_there_is_no_word_of_bias_where_rows_are_protected(page: bytes) -> None:
     text = text_of(page)
     assert "bias" not in text
     assert "weigh less" not in text
 
 
-def test_lost_answers_are_told(page: bytes) -> None:
+def test_lost_answers_are_counted(page: bytes) -> None:
     assert f"{len(LOST)} answers were charged but never arrived." in text_of(page)
 
 
-def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
+def test_a_guarantee_for_persons_in_rho(tmp_path: Path) -> None:
     frame, schema = people().assign(who=np.arange(200) % 70), SCHEMA.model_copy(update={"excluded": ("who",)})
     person = {"column": "who", "max_rows": 2}
     changes = {"privacy": {"rho": 0.2, "person": person}, "account": {"cap": {"rho": 1.0}}}
@@ -180,7 +180,7 @@ def test_a_guarantee_for_persons_in_rho_is_told(tmp_path: Path) -> None:
     assert "epsilon" not in text
 
 
-def test_the_other_files_are_told_with_their_digests(release: Published, page: bytes) -> None:
+def test_the_other_files_have_their_digests(release: Published, page: bytes) -> None:
     files = manifest_of(release.folder).files
     assert set(files) == set(FILES)
     assert all((said.sha256.encode() in page) == (name != REPORT) for name, said in files.items())
