@@ -1,7 +1,7 @@
 """The real command, ended by the kernel at a chosen place: a launcher, and the story of a run that dies and is resumed.
 
-    python tests/killing.py POINT N -- release FILE ...    the command, ended at the N-th arrival at POINT
-    python tests/killing.py table                          every story, as a table
+    python -m support.killing POINT N -- release FILE ...    the command, ended at the N-th arrival at POINT
+    python -m support.killing table                          every story, as a table
 
 The launcher wraps a function of the program and then calls its command line; the program has no hooks. It notes every
 draw of noise in the file that PPSYN_DRAWS names: process, step, step that was charged, mechanism.
