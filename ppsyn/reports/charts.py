@@ -189,7 +189,7 @@ def _round_y(part: float, top: float) -> float:
 
 
 def _round_axis(top: float) -> Iterator[Part]:
-    for part in (0.0, top / 4, top):
+    for part in (0.0, top / 5, top):  # a fifth of 1, 2 or 5 is a round number
         y = _round_y(part, top)
         yield line((_ROUNDS_LEFT, y), (_ROUNDS_RIGHT, y), "l-axis")
         yield text_at(_ROUNDS_LEFT - 5, y + 4, percent(part), anchor="end")
