@@ -13,8 +13,9 @@ from ppsyn.schemas.run import CodeVersion
 
 _LIBRARIES = ("jax", "jinja2", "markupsafe", "mbi", "numba", "numpy", "opendp", "pandas", "pyarrow", "scipy")
 _ROOT = Path(__file__).resolve().parent
-_OTHER = {"benchmark", "evaluation", "flows", "schema_draft", "selftest", "tasks"}
-"""Folders that compute nothing of a release."""
+_OTHER = {"benchmark", "evaluation", "flows", "quality", "schema_draft", "selftest", "tasks"}
+"""Folders that compute nothing of a release. `reports` does: an audit compares the bytes of the page, so a run that is
+resumed has to be finished by the code that its record names."""
 _KINDS = {".py", ".j2", ".css"}
 """The report of a release is made from templates and a style sheet as well."""
 

@@ -146,14 +146,16 @@ class BudgetExceededError(PPSynError):
     """A spend that the budget does not cover; it was refused before any draw.
 
     Attributes:
-        asked: What the spend would have cost, as zCDP rho.
+        requested: What the spend would have cost, as zCDP rho.
         left: What was left.
     """
 
-    def __init__(self, asked: Fraction, left: Fraction) -> None:
-        """Say what was asked for and what is left."""
-        self.asked, self.left = asked, left
-        super().__init__(f"Expected 0 < rho <= {float(left):.6g} (what is left), got {float(asked):.6g}.")
+    def __init__(self, requested: Fraction, left: Fraction) -> None:
+        """Say what was requested and what is left."""
+        self.requested, self.left = requested, left
+        super().__init__(
+            f"Expected 0 < rho <= {float(left):.6g} (the remaining privacy budget), got {float(requested):.6g}."
+        )
 
 
 class ClusterError(PPSynError):
@@ -203,18 +205,18 @@ class CapExceededError(AccountError):
     """A release that would pass the cap of its account; nothing was read or spent.
 
     Attributes:
-        asked: What the release would cost, as zCDP rho.
+        requested: What the release would cost, as zCDP rho.
         left: What the account has left.
-        cap: What it may hold in all.
+        cap: What all its releases may spend together.
     """
 
-    def __init__(self, dataset: str, asked: Fraction, left: Fraction, cap: Fraction) -> None:
+    def __init__(self, dataset: str, requested: Fraction, left: Fraction, cap: Fraction) -> None:
         """Say the numbers."""
-        self.asked, self.left, self.cap = asked, left, cap
+        self.requested, self.left, self.cap = requested, left, cap
         super().__init__(
-            f"The account of {dataset!r} has rho {float(left):.6g} left of its cap {float(cap):.6g}; asked for is "
-            f"{float(asked):.6g}. Ask for less, close releases that will not be resumed (`ppsyn abandon`), or "
-            "have the cap raised."
+            f"Privacy budget exceeded for {dataset!r}: requested rho {float(requested):.6g}, remaining "
+            f"{float(left):.6g} (cap {float(cap):.6g}). Request less, close releases that will not be resumed (`ppsyn abandon`), or have "
+            "the cap raised."
         )
 
 
@@ -244,4 +246,4 @@ class RunTakenError(RunError):
 
 
 class InvariantError(PPSynError):
-    """A defect of this library: please report it."""
+    """A defect of ppsyn: please report it."""

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -77,6 +78,7 @@ class _Folded(FrozenModel):
 
 
 class _Document(FrozenModel):
+    format: Literal["ppsyn-model-2"]
     folded: tuple[_Folded, ...]
     measurements: tuple[_Measurement, ...]
     evidence: tuple[_Evidence, ...]
@@ -93,6 +95,7 @@ def pack(fitted: Fitted) -> bytes:
     model = fitted.model
     sources = [_source(evidence, fitted.measurements) for evidence in fitted.evidence]
     document = _Document(
+        format="ppsyn-model-2",
         folded=tuple(_Folded(attribute=name, groups=f.groups.count) for name, f in model.fold.folded.items()),
         measurements=tuple(
             _Measurement(clique=m.clique, groups=m.partition.count, axes=m.partition.axes, sigma=m.sigma)

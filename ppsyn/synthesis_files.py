@@ -5,22 +5,24 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from ppsyn.code_version import code_version
 from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.releases.layout import MANIFEST
 from ppsyn.releases.reader import open_release
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
-from ppsyn.schemas.files import read_whole
+from ppsyn.schemas.files import other_format, read_whole
 from ppsyn.schemas.limits import ARRAYS_BYTES, DOCUMENT_BYTES
 from ppsyn.schemas.locations import Location
+from ppsyn.schemas.run import CodeVersion
 from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.types import FrozenModel, Rational
 from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import open_store
 from ppsyn.synthesis import Synthesis
 
-FORMAT = "ppsyn-synthesis-1"
+FORMAT = "ppsyn-synthesis-2"
 
 _JSON, _MODEL = "synthesis.json", "model.npz"
 
@@ -33,7 +35,8 @@ class _Spend(FrozenModel):
 
 
 class _Document(FrozenModel):
-    format: Literal["ppsyn-synthesis-1"]
+    format: Literal["ppsyn-synthesis-2"]
+    code: CodeVersion
     table: TableSchema
     privacy: PrivacyConfig
     config: AlgorithmConfig
@@ -60,6 +63,7 @@ def save(synthesis: Synthesis, folder: Path | str) -> None:
 def _document(synthesis: Synthesis) -> _Document:
     return _Document(
         format=FORMAT,
+        code=code_version(),
         table=synthesis.schema,
         privacy=synthesis.privacy,
         config=synthesis.config,
@@ -80,8 +84,12 @@ def load(folder: Path | str) -> Synthesis:
         return open_release(open_store(Location(url=str(path.resolve()))))
     broken, rule = (OSError, ValidationError, ValueError, PPSynError), f"Expected folder={path} to hold a synthesis"
     with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
-        document = _Document.model_validate_json(read_whole(path / _JSON, DOCUMENT_BYTES))
-        return _restore(document, read_whole(path / _MODEL, ARRAYS_BYTES))
+        data = read_whole(path / _JSON, DOCUMENT_BYTES)
+    other = other_format(data, FORMAT)
+    if other is not None:
+        raise ConfigError(f"Cannot read folder={path}. {other}")
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
+        return _restore(_Document.model_validate_json(data), read_whole(path / _MODEL, ARRAYS_BYTES))
 
 
 def _restore(document: _Document, model: bytes) -> Synthesis:

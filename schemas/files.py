@@ -1,5 +1,6 @@
 """Reading YAML strictly and within limits, with faults told in plain sentences."""
 
+import json
 import os
 import re
 import stat
@@ -180,3 +181,29 @@ def rule_of(fault: ErrorDetails, *, is_secret: bool = False) -> str:
             return str(fault.get("ctx", {})["error"])
         case _:
             return f"{fault['msg']}." if is_secret else f"{fault['msg']}, got {quoted(fault['input'])}."
+
+
+_FORMAT, _VERSION = re.compile(r"(ppsyn-[a-z]{1,20})-\d{1,4}"), re.compile(r"[0-9][0-9a-z.+-]{0,40}")
+
+
+def other_format(data: bytes, expected: str) -> str | None:
+    """What to say of a document of an earlier or a later format than `expected`: which ppsyn reads it.
+
+    Returns:
+        A sentence; None if the document has the expected format, or says of no other.
+    """
+    try:
+        document: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    fields = cast("dict[str, object]", document) if isinstance(document, dict) else {}
+    found, code = fields.get("format"), fields.get("code")
+    if not isinstance(found, str) or found == expected or not (kind := _FORMAT.fullmatch(found)):
+        return None
+    if not expected.startswith(f"{kind[1]}-"):
+        return None
+    said = cast("dict[str, object]", code) if isinstance(code, dict) else {}
+    version, source = (str(said.get(name, "")) for name in ("ppsyn", "source"))
+    wrote = f"ppsyn {version}" if _VERSION.fullmatch(version) else "a development version of ppsyn 0.1.0"
+    wrote += f" (source {source[:12]})" if re.fullmatch(r"[0-9a-f]{64}", source) else ""
+    return f"Expected format {expected}, got {found}. Read it with {wrote}, which wrote it."

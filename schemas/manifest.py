@@ -49,27 +49,13 @@ class AccountPart(FrozenModel):
     """What all releases of the dataset could spend together when the run reserved its budget."""
 
 
-class AccountSpan(FrozenModel):
-    """What it held in releases of format 1: entries of the account, with those of other runs between the run's own."""
-
-    first: int
-    """The number of the first entry."""
-    last: int
-    """The number of the last entry."""
-    before: Digest
-    """What the first of them names as its predecessor."""
-    head: Digest
-    """The hash of the last of them."""
-    cap: Rational
-    """What all releases of the dataset may spend together, after the last of them."""
-    left: Rational
-    """What releases could then still reserve."""
+RELEASE_FORMAT = "ppsyn-release-3"
 
 
 class Manifest(FrozenModel):
     """A release: its inputs, its cost, its files. All of it is public or released."""
 
-    format: Literal["ppsyn-release-1", "ppsyn-release-2"] = "ppsyn-release-2"
+    format: Literal["ppsyn-release-3"] = RELEASE_FORMAT
     """Which version of this list it is."""
     dataset: Name
     """Whose account was charged."""
@@ -86,8 +72,7 @@ class Manifest(FrozenModel):
     rows: int
     """Of the synthetic table."""
     guarantee: Guarantee
-    account: AccountPart | AccountSpan
-    """Of format 2, or of format 1."""
+    account: AccountPart
     code: CodeVersion
     files: dict[str, FileDigest]
     """Every other file of the folder, but for the seal."""

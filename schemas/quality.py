@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ppsyn.schemas.config import PersonUnit, PrivacyConfig
-from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
+from ppsyn.schemas.manifest import AccountPart, Guarantee
 from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational
 
 Statistic = Literal["mean", "worst"]
@@ -91,7 +91,7 @@ class QualityFigure(FrozenModel):
 class Quality(FrozenModel):
     """What is published: the figures, and the entries of the account that paid for them."""
 
-    format: Literal["ppsyn-quality-1", "ppsyn-quality-2"] = "ppsyn-quality-2"
+    format: Literal["ppsyn-quality-2"] = "ppsyn-quality-2"
     asked: QualityRecord
     measured_at: datetime
     guarantee: Guarantee
@@ -100,10 +100,9 @@ class Quality(FrozenModel):
     sigma: float
     """Standard deviation of the noise of each figure, in units of 1/1024 row."""
     figures: tuple[QualityFigure, ...]
-    account: AccountPart | AccountSpan
-    """Of format 2, or of format 1."""
+    account: AccountPart
     entries: tuple[str, ...]
-    """The grant and the charges, as stored; of format 1 the entries of the span."""
+    """The grant and the charges, as stored."""
 
     def to_bytes(self) -> bytes:
         """The result as it is stored."""

@@ -5,15 +5,15 @@ from fractions import Fraction
 
 from ppsyn.errors import AccountError, BudgetExceededError, RunTakenError, translated
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.privacy.account_state import Chain, replay_state
+from ppsyn.privacy.account_state import Chain
 from ppsyn.privacy.accountant import accounted_epsilon
 from ppsyn.privacy.budget import epsilon_from
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.reader import ledger_of
 from ppsyn.releases.tables import charges_of
-from ppsyn.schemas.account import Grant, Reservation, from_bytes, hash_of
+from ppsyn.schemas.account import Grant, from_bytes, hash_of
 from ppsyn.schemas.config import PrivacyConfig
-from ppsyn.schemas.manifest import AccountPart, AccountSpan, Guarantee
+from ppsyn.schemas.manifest import AccountPart, Guarantee
 
 
 class Fault(Exception):
@@ -38,11 +38,8 @@ def account_part(account: StoredAccount, run: str) -> AccountPart:
     return AccountPart(charges=len(chain.ledger.spends), head=hash_of(chain.lines[-1]), cap=budget.cap)
 
 
-def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file: str) -> None:
+def check_chain(said: AccountPart, entries: Sequence[bytes], file: str) -> None:
     """See that the entries follow each other, and are those that are told."""
-    if isinstance(said, AccountSpan):
-        _check_span(said, entries, file)
-        return
     grant = from_bytes(entries[0]) if entries else None
     if not isinstance(grant, Grant):
         raise Fault(f"{file} does not begin with what the run was granted.")
@@ -57,21 +54,8 @@ def check_chain(said: AccountPart | AccountSpan, entries: Sequence[bytes], file:
         raise Fault(f"{file} does not hold the entries that it names.")
 
 
-def _check_span(span: AccountSpan, entries: Sequence[bytes], file: str) -> None:
-    previous = span.before
-    for number, data in enumerate(entries, span.first):
-        entry = from_bytes(data)
-        if isinstance(entry, Grant) or entry.number != number or entry.previous != previous:
-            raise Fault(f"Entry {number} of {file} does not follow the one before it.")
-        previous = hash_of(data)
-    if previous != span.head or span.first + len(entries) - 1 != span.last:
-        raise Fault(f"{file} does not hold the entries that it names.")
-
-
-def check_spending(
-    entries: Sequence[bytes], run: str, said: AccountPart | AccountSpan, told: Guarantee
-) -> Grant | Reservation:
-    """See that a run spent what is told, and no more than it was granted; its grant, or its reservation in format 1."""
+def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, told: Guarantee) -> Grant:
+    """See that a run spent what is told, and no more than it was granted; its grant."""
     recorded = ledger_of(entries, run)
     ledger = Ledger(recorded.total)
     try:
@@ -79,12 +63,11 @@ def check_spending(
             ledger = ledger.debit(spend)
     except BudgetExceededError:
         raise Fault("The run has spent more than it reserved.") from None
-    kind = Grant if isinstance(said, AccountPart) else Reservation
-    grants = [entry for entry in map(from_bytes, entries) if isinstance(entry, kind) and entry.run == run]
+    grants = [entry for entry in map(from_bytes, entries) if isinstance(entry, Grant) and entry.run == run]
     if len(grants) != 1:
         raise Fault("The run has not reserved its budget once.")
-    if ledger.total > said.cap or (isinstance(said, AccountSpan) and not 0 <= said.left <= said.cap - ledger.total):
-        raise Fault("The account cannot have had, or have left, what is told.")
+    if ledger.total > said.cap:
+        raise Fault("The account cannot have had what is told.")
     if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
         raise Fault("The steps of the run are not charged one after the other.")
     if told.rho != ledger.spent:
@@ -101,9 +84,7 @@ def _check_accountant(told: Guarantee, ledger: Ledger) -> None:
         raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {told.epsilon:.6g} is told.")
 
 
-def check_stored(
-    account: StoredAccount, run: str, said: AccountPart | AccountSpan, entries: Sequence[bytes], digest: str
-) -> None:
+def check_stored(account: StoredAccount, run: str, said: AccountPart, entries: Sequence[bytes], digest: str) -> None:
     """See that the account charged the run these entries, stood as is told, and closed the run with what was published.
 
     Args:
@@ -116,19 +97,9 @@ def check_stored(
     budget = account.state.budgets.get(run)
     if budget is None:
         raise Fault(f"The account does not know run {run}: it was set back, or is of another store.")
-    if isinstance(said, AccountSpan):
-        _check_stored_span(account.entries(), said, entries)
-    elif account.chain(run).lines != list(entries):
+    if account.chain(run).lines != list(entries):
         raise Fault("The account holds other entries than the release.")
-    elif budget.cap != said.cap:
+    if budget.cap != said.cap:
         raise Fault("The account had another cap than the release says.")
     if budget.is_open or budget.manifest != digest:
         raise Fault("The account knows this run with another manifest.")
-
-
-def _check_stored_span(stored: Sequence[bytes], span: AccountSpan, entries: Sequence[bytes]) -> None:
-    if list(stored[span.first : span.last + 1]) != list(entries):
-        raise Fault("The account holds other entries than the release.")
-    state = replay_state(stored[: span.last + 1])
-    if (state.cap, state.left) != (span.cap, span.left):
-        raise Fault("The account had another cap, or another amount left, than the release says.")

@@ -28,8 +28,9 @@ from ppsyn.releases.tables import charges_of, read_rows, unpack_answers, unpack_
 from ppsyn.reports.release import render
 from ppsyn.reports.released import Released
 from ppsyn.schemas.account import Grant, Reservation, from_bytes
+from ppsyn.schemas.files import other_format
 from ppsyn.schemas.limits import DOCUMENT_BYTES
-from ppsyn.schemas.manifest import FileDigest, Manifest
+from ppsyn.schemas.manifest import RELEASE_FORMAT, FileDigest, Manifest
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.validation import Validation
 from ppsyn.serialization import unpack
@@ -46,6 +47,9 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
     no_release = f"There is no release in {store.location.url}: it has no {MANIFEST}."
     with translated(MissingError, to=ConfigError, message=no_release):
         data = store.get(MANIFEST, DOCUMENT_BYTES)
+    other = other_format(data, RELEASE_FORMAT)
+    if other is not None:
+        raise ConfigError(f"Cannot read {store.url(MANIFEST)}. {other}")
     damaged = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
     with translated(ValueError, to=ConfigError, message=damaged):
         return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()

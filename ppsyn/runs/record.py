@@ -18,8 +18,9 @@ from ppsyn.mechanisms.loop import make_plan
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_of
+from ppsyn.schemas.files import other_format
 from ppsyn.schemas.release import ReleaseConfig
-from ppsyn.schemas.run import RunLocations, RunRecord, RunRef
+from ppsyn.schemas.run import RUN_FORMAT, RunLocations, RunRecord, RunRef
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
 
@@ -80,6 +81,9 @@ def read_record(root: Store, run: str) -> RunRecord:
     """
     with translated(MissingError, to=RunError, message=f"There is no run {run} in {root.location.url}."):
         data = root.get(record_key(run))
+    other = other_format(data, RUN_FORMAT)
+    if other is not None:
+        raise RunError(f"Run {run} cannot go on here. {other}")
     with translated(ValueError, to=partial(broken, run), message="its record is damaged"):
         return RunRecord.model_validate_json(data)
 

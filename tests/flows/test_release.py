@@ -501,7 +501,7 @@ def test_a_cap_that_is_too_small_is_refused_before_a_row_is_read(
     with pytest.raises(CapExceededError) as refused:
         release(str(file), settings=(source, change("account.cap", {"epsilon": 3.9, "delta": 1e-6})))
     asked, cap = rho_of(Budget(epsilon=4.0, delta=1e-6)), rho_of(Budget(epsilon=3.9, delta=1e-6))
-    assert (refused.value.asked, refused.value.left, refused.value.cap) == (asked, cap, cap)
+    assert (refused.value.requested, refused.value.left, refused.value.cap) == (asked, cap, cap)
     assert f"{float(asked):.6g}" in str(refused.value)
     assert f"{float(cap):.6g}" in str(refused.value)
     assert open_store(Location(url=str(tmp_path / "out"))).keys() == []
@@ -518,5 +518,5 @@ def test_a_release_that_the_account_cannot_pay_changes_nothing_of_it(tmp_path: P
     failure = failed(prefect_api, file, change("privacy.epsilon", 9.0))
     assert isinstance(failure.error, CapExceededError)
     assert (failure.error.left, failure.error.cap) == (left, rho_of(Budget(epsilon=10.0, delta=1e-6)))
-    assert f"has rho {float(left):.6g} left of its cap" in failure.message
+    assert f"remaining {float(left):.6g} (cap" in failure.message
     assert {key: store.get(key) for key in store.keys("")} == before

@@ -10,7 +10,7 @@ from ppsyn.code_version import code_version
 from ppsyn.schemas.run import CodeVersion
 
 ROOT = Path(__file__).parents[2]
-_NOT_COUNTED = ("benchmark", "evaluation", "flows", "schema_draft", "selftest", "tasks")
+_NOT_COUNTED = ("benchmark", "evaluation", "flows", "quality", "schema_draft", "selftest", "tasks")
 
 
 @pytest.fixture(scope="module")

@@ -506,7 +506,7 @@ class Failing:
 
     def __init__(self, patch: pytest.MonkeyPatch, failure: str, at: int | None, is_lasting: bool = True) -> None:
         self._failure, self._at, self._is_lasting, self.calls = FAILURES[failure], at, is_lasting, 0
-        for owner, names in ((obstore, CALLS), (local, ("_remove", "make_folders"))):
+        for owner, names in ((obstore, CALLS), (local, ("remove", "make_folders"))):
             for name in names:
                 patch.setattr(owner, name, self._counted(getattr(owner, name)))
 

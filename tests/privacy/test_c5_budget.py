@@ -84,7 +84,7 @@ def test_c5_what_the_budget_does_not_cover_is_never_drawn(
     with pytest.raises(BudgetExceededError) as caught:
         TableCurator(COUNTER, account).answer(request_made)
     assert watched.events == ["charge"]
-    assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 4))
+    assert (caught.value.requested, caught.value.left) == (Fraction(1, 3), Fraction(1, 4))
 
 
 @both_kinds

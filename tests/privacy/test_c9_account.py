@@ -167,7 +167,7 @@ def test_c9_a_reservation_that_was_overtaken_and_no_longer_fits_is_refused() -> 
     account, store = overtaken(RacedStore, lambda rival: rival.reserve("s", Fraction(1, 3), DIGEST))
     with pytest.raises(CapExceededError) as caught:
         account.reserve("t", Fraction(1, 3), DIGEST)
-    assert (caught.value.asked, caught.value.left) == (Fraction(1, 3), Fraction(1, 6))
+    assert (caught.value.requested, caught.value.left) == (Fraction(1, 3), Fraction(1, 6))
     assert list(replay(store).shares) == ["r", "s"]
 
 

@@ -180,7 +180,7 @@ def test_a_reservation_above_what_is_left_is_refused_with_the_numbers(store: Sto
     account.reserve("r", HALF, DIGEST)
     reserve = lambda: another(store).reserve("s", HALF + GRAIN, DIGEST)  # noqa: E731
     problem = refused_without_a_trace(store, reserve, CapExceededError)
-    assert (problem.asked, problem.left, problem.cap) == (HALF + GRAIN, HALF, 1)
+    assert (problem.requested, problem.left, problem.cap) == (HALF + GRAIN, HALF, 1)
     assert DATASET in str(problem)
     account.reserve("s", HALF, DIGEST)
     assert account.state.left == 0
@@ -199,7 +199,7 @@ def test_a_charge_above_what_the_run_reserved_is_refused_with_the_numbers(store:
     account = open_account(store)
     account.reserve("r", HALF, DIGEST)
     problem = refused_without_a_trace(store, lambda: account.charge("r", 0, cost(HALF + GRAIN)), BudgetExceededError)
-    assert (problem.asked, problem.left) == (HALF + GRAIN, HALF)
+    assert (problem.requested, problem.left) == (HALF + GRAIN, HALF)
 
 
 @pytest.mark.parametrize("write", [lambda a: a.charge("r", 0, cost(GRAIN)), lambda a: a.close("r", None)])

@@ -94,7 +94,7 @@ def test_equal_parts_of_the_cap_fit_exactly_and_not_a_grain_more(parts: int) -> 
         state.post(to_bytes(Pen.at(state).reserve(f"r{part}", Fraction(1, parts))))
     assert state.left == 0
     caught = refuse(state, Pen.at(state).reserve("more", GRAIN), CapExceededError)
-    assert (caught.value.asked, caught.value.left, caught.value.cap) == (GRAIN, 0, 1)
+    assert (caught.value.requested, caught.value.left, caught.value.cap) == (GRAIN, 0, 1)
 
 
 @given(parts=st.integers(1, 100))
@@ -104,7 +104,7 @@ def test_a_run_may_spend_all_that_it_reserved_and_not_a_grain_more(parts: int) -
     for step in range(parts):
         state.post(to_bytes(Pen.at(state).charge("r", step, Fraction(1, 3 * parts))))
     caught = refuse(state, Pen.at(state).charge("r", parts, GRAIN), BudgetExceededError)
-    assert (caught.value.asked, caught.value.left) == (GRAIN, 0)
+    assert (caught.value.requested, caught.value.left) == (GRAIN, 0)
     assert state.spent == state.committed == Fraction(1, 3)
 
 

@@ -26,7 +26,7 @@ def test_a_refusal_says_what_was_asked_and_what_is_left(rho: Fraction) -> None:
     ledger = Ledger(Fraction(1)).debit(THIRD)
     with pytest.raises(BudgetExceededError) as caught:
         ledger.debit(Spend("select", rho, ""))
-    assert (caught.value.asked, caught.value.left) == (rho, Fraction(2, 3))
+    assert (caught.value.requested, caught.value.left) == (rho, Fraction(2, 3))
 
 
 def test_what_is_left_may_be_spent_to_the_last_grain() -> None:

@@ -1,6 +1,7 @@
 """A forger makes the digests fit what was changed; computing everything again finds it all the same."""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.published import (
-    OPEN,
     RUN,
     Published,
     copied,
@@ -31,11 +31,12 @@ from support.published import (
     write_entries,
 )
 
+from ppsyn.errors import ConfigError
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.audit import audit
 from ppsyn.releases.budget_checks import guarantee_of
 from ppsyn.releases.layout import ANSWERS, FILES, LEDGER, LEDGER_JSON, MANIFEST, MODEL, REPORT, SYNTHETIC, VALIDATION
-from ppsyn.releases.reader import open_release
+from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.tables import entries_to_json, pack_entries, unpack_entries
 from ppsyn.schemas.account import (
     FIRST,
@@ -43,18 +44,15 @@ from ppsyn.schemas.account import (
     Close,
     Grant,
     Line,
-    Opening,
-    Reservation,
     Seal,
     from_bytes,
-    hash_of,
     to_bytes,
 )
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.manifest import AccountSpan, Manifest
+from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.validation import Validation
 from ppsyn.serialization import pack_arrays, unpack_arrays
-from ppsyn.storage import Store, open_store
+from ppsyn.storage import open_store
 
 ANOTHER = "20310101-000000-00000000"
 """A run that never was."""
@@ -416,7 +414,7 @@ def test_a_forged_release_is_found_by_computing_it_again(folder: Path, forgery: 
     assert any(name.startswith(tuple(subject.split(" or "))) for name in found), found
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"format": "ppsyn-release-2"}', b"null"])
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"format": "ppsyn-release-3"}', b"null"])
 def test_a_sealed_manifest_that_is_none_is_found(folder: Path, text: bytes) -> None:
     seal(folder, text)
     assert MANIFEST in problems(folder)
@@ -541,54 +539,24 @@ def test_an_account_that_does_not_hold_what_a_release_says_is_found(
 # Releases of format 1, whose ledger is a part of the account
 
 
-def in_format_1(release: Published, folder: Path, root: Store) -> None:
-    """Make a copy of a release one of format 1, with an account of that time, a charge of another run included."""
-    _, *charged = entries_of(folder)
-    said, written = manifest_of(folder), list[bytes]()
-    cap, total = release.account.state.cap, release.account.state.budgets[RUN].total
-
-    def write(kind: type[Opening | Reservation | Charge | Close], **fields: object) -> None:
-        place = {"number": len(written), "previous": hash_of(written[-1]) if written else FIRST}
-        entry = kind.model_validate({"nonce": "n", **fields, **place})
-        written.append(to_bytes(entry))
-
-    at, inputs = datetime(2031, 2, 3, tzinfo=UTC), said.inputs
-    write(Opening, format="ppsyn-account-1", dataset="people", cap=cap, delta=1e-6, unit="a row", at=at)
-    write(Reservation, run=RUN, rho=total, inputs=inputs, at=at)
-    write(Reservation, run=OPEN, rho=Fraction(1, 100), inputs="0" * 64, at=at)
-    for charge in charged:
-        assert isinstance(charge, Charge)
-        fields = charge.model_dump(exclude={"kind"})
-        if charge.step == 2:
-            write(Charge, **{**fields, "run": OPEN, "step": 0, "rho": Fraction(1, 200)})
-        write(Charge, **fields)
-    span = AccountSpan(
-        first=1, last=len(written) - 1, before=hash_of(written[0]), head=hash_of(written[-1]), cap=cap,
-        left=cap - total - Fraction(1, 100),
-    )  # fmt: skip
-    entries = written[1:]
-    (folder / LEDGER).write_bytes(pack_entries(entries))
-    (folder / LEDGER_JSON).write_bytes(entries_to_json(entries))
-    reseal(folder, said.model_copy(update={"format": "ppsyn-release-1", "account": span}))
-    retell(folder, manifest_of(folder))
-    write(Close, run=RUN, manifest=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(), at=at)
-    for number, data in enumerate(written):
-        root.create(f"accounts/people/{number:06d}.json", data)
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_a_release_of_another_format_is_refused_with_the_version_that_reads_it(folder: Path, number: int) -> None:
+    data = (folder / MANIFEST).read_bytes()
+    (folder / MANIFEST).write_bytes(data.replace(b"ppsyn-release-3", f"ppsyn-release-{number}".encode()))
+    code, store = manifest_code(data), open_store(Location(url=str(folder)))
+    with pytest.raises(ConfigError, match=rf"Expected format ppsyn-release-3, got ppsyn-release-{number}\. ") as caught:
+        read_manifest(store)
+    assert f"Read it with ppsyn {code['ppsyn']} (source {code['source'][:12]}), which wrote it." in str(caught.value)
 
 
-def test_a_release_of_the_old_format_audits_as_it_did_with_its_account_and_without(
-    release: Published, folder: Path, tmp_path: Path
-) -> None:
-    root = open_store(Location(url=str(tmp_path / "old")))
-    in_format_1(release, folder, root)
-    account = StoredAccount(root, "people")
-    assert problems(folder) == problems(folder, account) == {}
-    assert open_release(open_store(Location(url=str(folder)))).ledger.spent == manifest_of(folder).guarantee.rho
-    said = manifest_of(folder)
-    retell(folder, said.model_copy(update={"account": said.account.model_copy(update={"left": Fraction(0)})}))
-    assert set(problems(folder, account)) == {"account"}
-    retell(folder, said.model_copy(update={"account": said.account.model_copy(update={"head": "0" * 64})}))
-    assert set(problems(folder)) == {"chain"}
+def test_a_literal_manifest_of_the_first_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text('{\n  "format": "ppsyn-release-1",\n  "dataset": "people",\n  "run": "r1"\n}\n')
+    with pytest.raises(ConfigError, match=r"got ppsyn-release-1\. Read it with a development version of ppsyn"):
+        read_manifest(open_store(Location(url=str(tmp_path))))
+
+
+def manifest_code(data: bytes) -> dict[str, str]:
+    return json.loads(data)["code"]
 
 
 def test_an_account_that_is_gone_is_found(tmp_path: Path, release: Published) -> None:
