@@ -15,6 +15,7 @@
     ├── RunError                 a run that cannot go on
     │   ├── ResumeRefusedError   a run that would not be the same run any more
     │   └── RunTakenError        another process goes on with the run
+    ├── MissingExtraError        a part of ppsyn whose packages are not installed
     ├── ClusterError             Dask workers that are missing or died
     └── InvariantError           a defect of ppsyn
 
@@ -215,8 +216,8 @@ class CapExceededError(AccountError):
         self.requested, self.left, self.cap = requested, left, cap
         super().__init__(
             f"Privacy budget exceeded for {dataset!r}: requested rho {float(requested):.6g}, remaining "
-            f"{float(left):.6g} (cap {float(cap):.6g}). Request less, close releases that will not be resumed (`ppsyn abandon`), or have "
-            "the cap raised."
+            f"{float(left):.6g} (cap {float(cap):.6g}). Request less, close releases that will not be resumed (`ppsyn "
+            "abandon`), or have the cap raised."
         )
 
 
