@@ -18,7 +18,7 @@ from ppsyn.mechanisms.loop import make_plan, run, start
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
-from ppsyn.progress import shown
+from ppsyn.reports.progress import show_progress
 from ppsyn.schemas.config import AlgorithmConfig, PersonUnit, PrivacyConfig
 from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.table import TableSchema
@@ -71,7 +71,7 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
         frame = _bounded(frame, table, privacy.person)
     account = MemoryAccount(plan.rho)
     curator = TableCurator(TableCounter(encode(frame, table)), account, max_rows)
-    with shown(progress) as watch:
+    with show_progress(progress) as watch:
         state = run(curator, start(plan), watch)
     return Synthesis(
         table, privacy, config, account.ledger, state.measurements, state.evidence, state.rounds, state.model, seed

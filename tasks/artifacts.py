@@ -19,9 +19,9 @@ from prefect.artifacts import (
 )
 from prefect.exceptions import PrefectException
 
-from ppsyn.progress import last_round, share_of
 from ppsyn.releases.layout import REPORT
 from ppsyn.releases.reader import read_manifest, read_validation, released
+from ppsyn.reports.progress import describe_last_round, spent_fraction
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.run_registry import run_of
 
@@ -65,12 +65,12 @@ class ProgressBar:
 
     @property
     def _percent(self) -> float:
-        return round(100 * share_of(run_of(self._ref).state), 2)
+        return round(100 * spent_fraction(run_of(self._ref).state), 2)
 
     @property
     def _description(self) -> str:
         state = run_of(self._ref).state
-        done = last_round(state) if state.stage != "one-way" else "one-way marginals"
+        done = describe_last_round(state) if state.stage != "one-way" else "one-way marginals"
         return f"{self._ref.dataset}, run {self._ref.run}: {done}"
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ppsyn.progress import last_round
+from ppsyn.reports.progress import describe_last_round
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.run_registry import forget, run_of, watchers
 from ppsyn.tasks.step import step
@@ -75,7 +75,7 @@ def round_number(ref: RunRef) -> int:
 
 def describe(ref: RunRef) -> str:
     """The last round in a line."""
-    return last_round(run_of(ref).state)
+    return describe_last_round(run_of(ref).state)
 
 
 def _tell(ref: RunRef) -> None:

@@ -13,13 +13,12 @@ from typing import Self
 from ppsyn.errors import InvariantError, PPSynError, StoreError
 from ppsyn.mechanisms.base import State
 from ppsyn.privacy.account import StoredAccount
-from ppsyn.progress import last_round
 from ppsyn.releases.reader import read_manifest, released
+from ppsyn.reports.progress import Terminal, describe_last_round, is_live_terminal
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from ppsyn.terminal import Terminal, can_show
 
 
 class Display:
@@ -28,7 +27,7 @@ class Display:
     def __init__(self, *, is_quiet: bool, log: RawIOBase | None = None) -> None:
         """Show on standard error, and add lines to `log`."""
         self.ref: RunRef | None = None
-        self._terminal = Terminal() if can_show() and not is_quiet else None
+        self._terminal = Terminal() if is_live_terminal() and not is_quiet else None
         self._is_quiet, self._rounds = is_quiet, -1
         self._log = log
 
@@ -72,7 +71,7 @@ class Display:
             self._terminal.advance(state)
         if state.stage != "one-way" and state.chosen is None and len(state.rounds) != self._rounds:
             self._rounds = len(state.rounds)
-            self._line(last_round(state))
+            self._line(describe_last_round(state))
 
     def _line(self, text: str) -> None:
         if self._terminal is None and not self._is_quiet:

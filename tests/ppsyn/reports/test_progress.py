@@ -9,7 +9,7 @@ from support.terminals import terminal_as_stderr
 
 from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import run, start
-from ppsyn.progress import describe, last_round, shown
+from ppsyn.reports.progress import describe, describe_last_round, show_progress
 
 PLAN = small_plan(anneal_threshold=1e6)
 """As many rounds as were planned."""
@@ -33,11 +33,11 @@ def test_every_state_has_its_words() -> None:
     assert any(re.fullmatch(r"round 1: \w( x \w)*", text) for text in told)
     assert told[-1] == f"{len(STATES[-1].rounds)} rounds"
     done = STATES[-1].rounds[-1]
-    assert last_round(STATES[-1]) == (
+    assert describe_last_round(STATES[-1]) == (
         f"round {len(STATES[-1].rounds)}: {' x '.join(done.clique)} in {done.groups} groups, "
         f"noise {done.sigma:.4g}, 100% of the budget spent"
     )
-    assert last_round(SETTLED).startswith("one-way marginals, ")
+    assert describe_last_round(SETTLED).startswith("one-way marginals, ")
 
 
 def test_steps_and_states_agree() -> None:
@@ -46,7 +46,7 @@ def test_steps_and_states_agree() -> None:
 
 def seen_on_a_terminal() -> str:
     """What a terminal gets that is standard error; it is slow enough to be drawn."""
-    with terminal_as_stderr() as seen, shown(None) as watch:
+    with terminal_as_stderr() as seen, show_progress(None) as watch:
         for state in STATES:
             watch(state)
             time.sleep(0.11 if state.chosen else 0)

@@ -7,7 +7,7 @@ from ppsyn.extras import is_installed, require
 from ppsyn.mechanisms.base import State
 
 
-def share_of(state: State) -> float:
+def spent_fraction(state: State) -> float:
     """The part of the budget that is spent."""
     return float(state.spent / state.plan.rho)
 
@@ -21,17 +21,17 @@ def describe(state: State) -> str:
     return f"round {len(state.rounds) + 1}: {' x '.join(state.chosen.clique) if state.chosen else 'choosing'}"
 
 
-def last_round(state: State) -> str:
+def describe_last_round(state: State) -> str:
     """What a run has done last, and what it has spent, in a line."""
     if not state.rounds:
-        return f"one-way marginals, {share_of(state):.0%} of the budget spent"
+        return f"one-way marginals, {spent_fraction(state):.0%} of the budget spent"
     done = state.rounds[-1]
     marginal = f"{' x '.join(done.clique)} in {done.groups} groups, noise {done.sigma:.4g}"
-    return f"round {len(state.rounds)}: {marginal}, {share_of(state):.0%} of the budget spent"
+    return f"round {len(state.rounds)}: {marginal}, {spent_fraction(state):.0%} of the budget spent"
 
 
 @contextmanager
-def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
+def show_progress(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
     """Watch a run on standard error; by default where that is a terminal and the extra `pipeline` is installed.
 
     Raises:
@@ -42,9 +42,9 @@ def shown(is_wanted: bool | None) -> Generator[Callable[[State], None]]:
     elif is_wanted is False or not is_installed("pipeline"):
         yield lambda _: None
         return
-    from ppsyn.terminal import Terminal, can_show  # noqa: PLC0415  # rich comes with the extra
+    from ppsyn.reports.terminal import Terminal, is_live_terminal  # noqa: PLC0415  # rich comes with the extra
 
-    if not (is_wanted or can_show()):
+    if not (is_wanted or is_live_terminal()):
         yield lambda _: None
         return
     terminal = Terminal()

@@ -9,7 +9,7 @@ from rich.text import Text
 from typing_extensions import override
 
 from ppsyn.mechanisms.base import State
-from ppsyn.progress import describe, share_of
+from ppsyn.reports.progress import describe, spent_fraction
 
 
 class _Bar(Progress):
@@ -54,10 +54,10 @@ class Terminal:
     def advance(self, state: State) -> None:
         """Show a run that has absorbed an answer."""
         self._bar.line = describe(state)
-        self._bar.update(self._task, completed=share_of(state))
+        self._bar.update(self._task, completed=spent_fraction(state))
 
 
-def can_show() -> bool:
+def is_live_terminal() -> bool:
     """Whether standard error is a terminal that can renew a line."""
     console = Console(stderr=True)
     return sys.stderr.isatty() and not console.is_dumb_terminal
