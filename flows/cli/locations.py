@@ -1,7 +1,10 @@
-"""Where a command finds the stores and releases that it is told of."""
+"""The options and arguments that name a store, a release or a table, and how they are found."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -10,8 +13,28 @@ from typing_extensions import override
 from ppsyn.schemas.texts import check_path
 
 if TYPE_CHECKING:
+    from ppsyn.schemas.config import PersonUnit
     from ppsyn.schemas.locations import Location
+    from ppsyn.schemas.release import CsvSource, ParquetSource, Source
     from ppsyn.storage import Store
+
+_RELEASE_FILES = (".yaml", ".yml")
+
+_STORE = click.option(
+    "--store",
+    default="out",
+    envvar="PPSYN_STORE",
+    show_default=True,
+    help="Where accounts and runs are kept: a folder or s3://bucket/prefix.",
+)
+_ENDPOINT = click.option("--endpoint", envvar="AWS_ENDPOINT_URL", help="An S3 server other than Amazon's.")
+_REGION = click.option("--region", default="us-east-1", show_default=True, help="The region of a bucket.")
+_CREDENTIALS = click.option(
+    "--credentials",
+    default="AWS",
+    show_default=True,
+    help="NAME of the environment's NAME_ACCESS_KEY_ID and NAME_SECRET_ACCESS_KEY.",
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,23 +57,12 @@ class FilePath(click.Path):
 
 def bucket_options(function: F) -> F:
     """How to reach a bucket."""
-    for option in (
-        click.option("--endpoint", envvar="AWS_ENDPOINT_URL", help="An S3 server other than Amazon's."),
-        click.option("--region", default="us-east-1", show_default=True, help="The region of a bucket."),
-        click.option(
-            "--credentials", default="AWS", show_default=True,
-            help="NAME of the environment's NAME_ACCESS_KEY_ID and NAME_SECRET_ACCESS_KEY.",
-        ),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+    return _ENDPOINT(_REGION(_CREDENTIALS(function)))
 
 
 def store_options(function: F) -> F:
     """Where accounts and runs are kept."""
-    help_text = "Where accounts and runs are kept: a folder or s3://bucket/prefix."
-    option = click.option("--store", default="out", envvar="PPSYN_STORE", show_default=True, help=help_text)
-    return option(bucket_options(function))
+    return _STORE(bucket_options(function))
 
 
 def release_file(function: F) -> F:
@@ -58,7 +70,7 @@ def release_file(function: F) -> F:
     return click.argument("file", required=False, type=click.Path(dir_okay=False))(function)
 
 
-def locations_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, list[Location]]":
+def locations_in(file: str, settings: tuple[str, ...] = ()) -> tuple[Store, list[Location]]:
     """The locations that a release file names: the store with the accounts; and all, each once.
 
     Raises:
@@ -74,7 +86,7 @@ def locations_in(file: str, settings: tuple[str, ...] = ()) -> "tuple[Store, lis
     return open_store(stores.root), list(locations.values())
 
 
-def open_release_at(address: str, **location: Any) -> "Store":
+def open_release_at(address: str, **location: Any) -> Store:
     """A published release; `.../DATASET/latest` is the one that was published last.
 
     Raises:
@@ -89,7 +101,7 @@ def open_release_at(address: str, **location: Any) -> "Store":
     return latest_in(open_store_at(f"{above or '.'}?{rest}" if rest else above or ".", **location))
 
 
-def open_store_at(store: str, endpoint: str | None, region: str, credentials: str) -> "Store":
+def open_store_at(store: str, endpoint: str | None, region: str, credentials: str) -> Store:
     """The store at a location that the command line names.
 
     Raises:
@@ -103,3 +115,78 @@ def open_store_at(store: str, endpoint: str | None, region: str, credentials: st
     if location.is_local and not Path(store).is_dir():
         raise ConfigError(f"There is no folder {store}.")
     return open_store(location)
+
+
+def short_path(url: str) -> str:
+    """An address; one below the current folder as a relative path."""
+    path = Path(url)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else url
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateTable:
+    """A table, and the unit of privacy if it is known."""
+
+    source: Source
+    person: PersonUnit | None = None
+
+
+def table_at(address: str, delimiter: str, **location: Any) -> PrivateTable:
+    """The table at an address, or the one that the release file there names.
+
+    Raises:
+        SchemaError: If the release file is at fault.
+        ConfigError: If there can be no such location.
+        SourceError: If nothing of a known kind is there.
+    """
+    from ppsyn.errors import SchemaError, translated
+    from ppsyn.schemas.files import SchemaFileError
+    from ppsyn.schemas.release import load_release
+
+    if PurePosixPath(address).suffix.lower() not in _RELEASE_FILES:
+        return PrivateTable(files_at(address, delimiter, **location))
+    with translated(SchemaFileError, to=SchemaError, message=str):
+        config = load_release(address)
+    return PrivateTable(config.source, config.privacy.person)
+
+
+def files_at(address: str, delimiter: str, **location: Any) -> CsvSource | ParquetSource:
+    """The files at an address: by the ending of its name, or by what is in the folder.
+
+    Raises:
+        ConfigError: If there can be no such location.
+        SourceError: If no such files are there, or files of both kinds.
+    """
+    from ppsyn.errors import ConfigError, SourceError
+    from ppsyn.flows.preflight import location_at
+    from ppsyn.schemas.release import CsvSource, ParquetSource
+
+    if len(delimiter) != 1:
+        raise ConfigError("Expected the delimiter to be one character.")
+    path = location_at(address, **location).resolved_against(Path.cwd())
+    csv, parquet = CsvSource(kind="csv", path=path, delimiter=delimiter), ParquetSource(kind="parquet", path=path)
+    kinds = {".csv": csv, ".parquet": parquet}
+    named = kinds.get(PurePosixPath(address).suffix.lower())
+    if named is not None:
+        return named
+    found = [source for source in (csv, parquet) if _has_files(source)]
+    if len(found) == 1:
+        return found[0]
+    kinds_found = "both kinds" if found else "neither kind"
+    raise SourceError(
+        f"Expected {address} to be a .csv or .parquet file, a folder of one kind of them, or a release file; "
+        f"it has {kinds_found}."
+    )
+
+
+def _has_files(source: CsvSource | ParquetSource) -> bool:
+    """Whether a folder holds files of this kind; a single file without an ending is of none."""
+    from ppsyn.data.sources.files import find_fragments
+    from ppsyn.errors import SourceError
+
+    if source.path.is_local and not Path(source.path.url).is_dir():
+        return False
+    try:
+        return bool(find_fragments(source))
+    except SourceError:
+        return False

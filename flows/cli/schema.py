@@ -1,30 +1,36 @@
-"""The commands that help to write a schema."""
+"""Writing a schema: `ppsyn schema draft` and `ppsyn schema check`."""
+
+from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ppsyn.errors import ConfigError, StoreError, translated
 from ppsyn.flows.cli.exit_codes import Exit
-from ppsyn.flows.cli.locations import FilePath, bucket_options
-from ppsyn.flows.cli.output import handle_errors
+from ppsyn.flows.cli.locations import FilePath, bucket_options, files_at, table_at
+from ppsyn.flows.cli.output import handle_errors, print_lines, print_table
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from ppsyn.evaluation.schema_check import EncodingSummary
+    from ppsyn.schemas.columns import ColumnSchema
+    from ppsyn.schemas.config import PersonUnit
+    from ppsyn.schemas.release import Source
+    from ppsyn.schemas.table import TableSchema
 
-def _table_options(function: F) -> F:
-    """How to read a table that is named by its address."""
-    option = click.option("--delimiter", default=",", show_default=True, help="Between the fields of a CSV file.")
-    return option(bucket_options(function))
+_DELIMITER = click.option("--delimiter", default=",", show_default=True, help="Between the fields of a CSV file.")
 
 
 @click.group()
 def schema() -> None:
-    """Write a schema, and see what it would do.
+    """Draft a schema, and check what it does to a table.
 
-    TABLE is a CSV or Parquet file or folder, local or s3://, or a release file whose source is meant.
+    TABLE is a CSV or Parquet file or folder, local or s3://, or a release file, whose source is used.
 
     \b
     Examples:
@@ -36,16 +42,17 @@ def schema() -> None:
 @schema.command()
 @click.argument("table")
 @click.option("--out", type=FilePath(), help="The file to write; by default standard output.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
-@click.option("--public", "sample", metavar="SAMPLE", help="A table whose values are public, to fill the draft from.")
-@_table_options
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--public", "sample", metavar="SAMPLE", help="A table of public values, to fill in the draft from.")
+@bucket_options
+@_DELIMITER
 @handle_errors
 def draft(table: str, out: str | None, force: bool, sample: str | None, **location: Any) -> None:
     """Draft a schema of TABLE from the names and types of its columns. No row of it is read.
 
-    Of a query they are those that its database declares, with the values of enumerated types.
-    What a person has to say from public knowledge is marked !fill; a schema is refused while a mark is left.
-    With --public, values of SAMPLE fill it: kinds, bounds, bins, categories, nulls. SAMPLE must be public.
+    For a query, the database declares them, with the values of enumerated types. What you must fill in from public
+    knowledge is marked !fill; a schema with such a mark is refused. With --public, the draft is filled in from the
+    values of SAMPLE: kinds, bounds, bins, categories, nulls. SAMPLE must be public.
 
     \b
     Examples:
@@ -54,7 +61,6 @@ def draft(table: str, out: str | None, force: bool, sample: str | None, **locati
       ppsyn schema draft people.parquet --public census-sample.csv --out people.yaml
       ppsyn schema draft release.yaml
     """
-    from ppsyn.flows.cli.tables import files_at, table_at
     from ppsyn.schema_draft import draft_schema
 
     public = None if sample is None else files_at(sample, **location)
@@ -68,8 +74,6 @@ def draft(table: str, out: str | None, force: bool, sample: str | None, **locati
 
 
 def _write(path: Path, text: str, *, is_forced: bool) -> None:
-    from ppsyn.errors import ConfigError, StoreError, translated
-
     exists = f"There is a file {path} already. Give --force to replace it."
     with (
         translated(OSError, to=StoreError, message=lambda error: f"Cannot write {path}: {error.strerror}."),
@@ -82,35 +86,113 @@ def _write(path: Path, text: str, *, is_forced: bool) -> None:
 @schema.command()
 @click.argument("table")
 @click.argument("schema_file", metavar="SCHEMA", type=FilePath())
-@click.option("--anywhere", is_flag=True, help="Print even where standard output is no terminal.")
-@_table_options
+@click.option("--anywhere", is_flag=True, help="Print even if standard output is not a terminal.")
+@bucket_options
+@_DELIMITER
 @handle_errors
 def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None:
-    """Tell what SCHEMA would make of the values of TABLE: kept, clipped, to other, to null, refused.
+    """Show what SCHEMA does to the values of TABLE: which are kept, clipped, made other or null, or refused.
 
-    Reads every row. The numbers are exact and private: they are printed to the terminal, and written
-    nowhere. Exit code 2 says that a release would stop.
+    Reads every row. The numbers are exact and private: they are printed to the terminal and written nowhere. Exit
+    code 2 means that a release would stop.
 
     \b
     Examples:
       ppsyn schema check people.csv people.yaml
       ppsyn schema check release.yaml people.yaml
     """
-    from rich.console import Console
-
-    from ppsyn.errors import ConfigError
     from ppsyn.evaluation.schema_check import summarize_encoding
-    from ppsyn.flows.cli.schema_check_view import show
-    from ppsyn.flows.cli.tables import table_at
     from ppsyn.flows.preflight import read_schema
 
     if not (anywhere or sys.stdout.isatty()):
         raise ConfigError(
             "Expected standard output to be a terminal: the numbers are private, and a file or a log would keep them. "
-            "Give --anywhere to print them all the same."
+            "Use --anywhere to print them all the same."
         )
-    asked = table_at(table, **location)
-    summary = summarize_encoding(asked.source, read_schema(schema_file), asked.person)
-    show(summary, Console())
+    named = table_at(table, **location)
+    summary = summarize_encoding(named.source, read_schema(schema_file), named.person)
+    _print_check(summary, named.person)
     if summary.is_refused:
         sys.exit(Exit.MISTAKE)
+
+
+_WARNING = (
+    "These numbers are private: they are exact, and no noise covers them. Do not save, send or publish them, "
+    "and do not change the schema because of them in a way that reveals them to others."
+)
+_LOST = (
+    "Most values of {} do not fit the schema and would be lost, judging by the first rows of the table. Nothing is "
+    "spent yet: to stop, press Ctrl-C. `ppsyn schema check` shows what happens to the values."
+)
+_LOST_IS_PRIVATE = "This is private: it is exact, and no noise covers it. Do not save, send or publish it."
+_UNREADABLE = (
+    "{} rows are lines that cannot be read: an open quote, another number of fields than the header has, or characters "
+    "of another encoding. They count below in every column."
+)
+
+_FITS = {"INSIDE": "in the domain", "OUTSIDE": "outside", "MISFIT": "not comparable", "NULL": "null"}
+_FATES = {
+    "KEPT": "kept",
+    "CLIPPED": "clipped to the nearest bin",
+    "NULL": "made null",
+    "FIRST": "put into the first bin",
+    "REFUSED": "REFUSED: the release stops",
+}
+
+
+def _print_check(summary: EncodingSummary, person: PersonUnit | None) -> None:
+    """Print, column by column, which values there are and what happens to them."""
+    click.secho(_WARNING, bold=True)
+    kept = "" if person is None else f", {summary.kept} kept after contribution bounding (max_rows={person.max_rows})"
+    click.echo(f"\n{summary.rows} rows{kept}")
+    if summary.unreadable:
+        click.echo(_UNREADABLE.format(summary.unreadable))
+    rows = [
+        ("" if number else name, *line)
+        for name, column in summary.columns.items()
+        for number, line in enumerate(_lines(summary, column))
+    ]
+    print_table(("column", "values", "rows", "outcome"), rows, numbers=("rows",), unwrapped=("rows",))
+    print_lines(_describe_names(summary))
+
+
+def _lines(summary: EncodingSummary, column: ColumnSchema) -> Iterator[tuple[str, str, str]]:
+    """The classes of values that occur; those in the domain always."""
+    from ppsyn.data.encoding.table import Fate, fate_of
+    from ppsyn.data.encoding.parsing import Fit
+
+    counts = summary.fits[column.name]
+    for fit in Fit:
+        if fit is Fit.INSIDE or counts[fit]:
+            fate = fate_of(fit, column)
+            yield _FITS[fit.name], str(counts[fit]), f"{column.other!r}" if fate is Fate.OTHER else _FATES[fate.name]
+
+
+def _describe_names(summary: EncodingSummary) -> Iterator[str]:
+    names = summary.names
+    for name in names.missing:
+        yield f"Missing: the table has no column {name!r}; a release would be refused."
+    for name in names.absent:
+        yield f"Missing: the table has no column {name!r}, which `excluded` names; a release would be refused."
+    for name in names.unknown:
+        yield f"Unknown: {name!r} is neither in `columns` nor in `excluded`; a release would be refused."
+    for name in names.excluded:
+        yield f"Left out: {name!r} is in `excluded`, and was not read."
+
+
+def warn_of_lost_columns(source: Source, schema: TableSchema) -> None:
+    """Name, if standard error is a terminal, the columns of which a release would lose most values.
+
+    Otherwise nothing is read. Nothing else depends on what is found, nor on whether the table could be read: the
+    release itself reports what stops it.
+    """
+    if not sys.stderr.isatty():
+        return
+    lost: list[str] = []
+    with suppress(Exception):
+        from ppsyn.evaluation.schema_check import lost_columns
+
+        lost = lost_columns(source, schema)
+    if lost:
+        for line in (_LOST.format(", ".join(map(repr, lost))), _LOST_IS_PRIVATE):
+            click.secho(line, bold=True, err=True)

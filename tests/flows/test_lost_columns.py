@@ -13,7 +13,7 @@ from support.canaries import files_below, search_all, search_server, text_canary
 from support.small_release import DATASET, write_release
 from support.terminals import on_a_terminal, terminal_as_stderr
 
-from ppsyn.flows.cli.schema_check_view import warn
+from ppsyn.flows.cli.schema import warn_of_lost_columns
 from ppsyn.flows.preflight import read_inputs
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.schemas.locations import Location
@@ -41,7 +41,7 @@ def warned(file: Path) -> str:
     """What is told on a terminal."""
     config, table = read_inputs(str(file), ())
     with terminal_as_stderr() as seen:
-        warn(config.source, table)
+        warn_of_lost_columns(config.source, table)
     return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", seen()).split())
 
 
@@ -64,9 +64,9 @@ def test_off_a_terminal_the_table_is_not_even_read(
         read.append(inputs)
         return ["age"]
 
-    monkeypatch.setattr("ppsyn.flows.cli.schema_check_view.lost_columns", looking)
+    monkeypatch.setattr("ppsyn.evaluation.schema_check.lost_columns", looking)
     config, table = read_inputs(str(file), ())
-    warn(config.source, table)
+    warn_of_lost_columns(config.source, table)
     assert (read, capfd.readouterr()) == ([], ("", ""))
     assert "'age'" in warned(file)  # which this would have seen
 
@@ -81,7 +81,7 @@ def test_a_fault_of_the_look_itself_stops_nothing(file: Path, monkeypatch: pytes
     def fail(*_: object) -> list[str]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ppsyn.flows.cli.schema_check_view.lost_columns", fail)
+    monkeypatch.setattr("ppsyn.evaluation.schema_check.lost_columns", fail)
     assert warned(file) == ""
 
 

@@ -233,7 +233,7 @@ def test_ctrl_c_in_a_round_says_how_to_go_on_and_that_command_works(prefect_api:
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     told = (tmp_path / "err").read_text(encoding="utf-8")
-    again = told.split("To go on: ")[1].splitlines()[0]
+    again = told.split("To resume: ")[1].splitlines()[0]
     path = f"{PPSYN.parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         again, shell=True, env=environment({"PATH": path}), capture_output=True, text=True, check=False, timeout=120
@@ -246,7 +246,7 @@ def test_an_interrupt_that_prefect_makes_an_error_of_is_still_told_as_one(stage:
     file = str(stage.write())
     ended = stage.start("release", file, point="task-interrupt", nth=12).wait()
     assert ended.code == 130
-    assert f"To go on: ppsyn release {file} --resume" in ended.stderr
+    assert f"To resume: ppsyn release {file} --resume" in ended.stderr
     assert ended.stderr.endswith("Interrupted.\n")
     assert finishes(stage, file, run_of_text(ended.stderr))
 

@@ -315,7 +315,7 @@ def serve() -> None:
     running: set[int] = set()
     for name, value in importlib.import_module("ppsyn.flows.ephemeral_server").QUIET.items():
         os.environ.setdefault(name, value)
-    for module in ("fastapi", "ppsyn.flows.cli.main", "ppsyn.flows.cli.release_view", "ppsyn.flows.release"):
+    for module in ("fastapi", "ppsyn.flows.cli.main", "ppsyn.reports.progress", "ppsyn.flows.release"):
         importlib.import_module(module)
     warm_up()
     importlib.import_module("ppsyn.code_version").code_version()  # whoever edits the sources meanwhile changes nothing

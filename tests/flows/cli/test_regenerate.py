@@ -26,7 +26,7 @@ from ppsyn.data.sources import read_batches
 from ppsyn.errors import ClusterError
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
-from ppsyn.flows.cli.regenerate import recipe_of, write
+from ppsyn.flows.cli.releases import recipe_of, write_file
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.tables import PART_BLOCKS, make_part, part_rows
 from ppsyn.schemas.locations import Location
@@ -46,7 +46,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 def test_rows_are_the_same_for_any_row_group(release: Published, tmp_path: Path, group_rows: int) -> None:
     recipe = recipe_of(release.store, ROWS, 7)
     out = tmp_path / "rows.parquet"
-    assert write(recipe, out, group_rows, is_quiet=True) == ROWS
+    assert write_file(recipe, out, group_rows, is_quiet=True) == ROWS
     first = pq.ParquetFile(out).metadata.row_group(0).num_rows
     assert first == min(group_rows, ROWS)
     assert pq.read_table(out).to_pandas().equals(ppsyn.load(release.folder).generate(ROWS, seed=7))
@@ -87,7 +87,7 @@ def test_what_so_large_a_table_does_not_have_is_told(tied: Published, tmp_path: 
     arguments = ["regenerate", str(tied.folder), "--rows", str(rows), "--out", str(tmp_path / "rows.parquet")]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    assert ("Not in these rows" in result.stderr) == is_told
+    assert ("are not reflected in these rows" in result.stderr) == is_told
     table = pq.read_table(tmp_path / "rows.parquet").to_pandas()
     assert (min(knots.tied(table).values()) < 0.6) == is_told
     told = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
@@ -119,13 +119,13 @@ def test_what_is_interrupted_leaves_the_file_that_was_there(
 _GROWTH = """
 import sys
 from pathlib import Path
-from ppsyn.flows.cli.regenerate import recipe_of, write
+from ppsyn.flows.cli.releases import recipe_of, write_file
 from performance.resources import peak_mb
 from ppsyn.storage import open_store
 from ppsyn.schemas.locations import Location
 
 def peak_after(rows):
-    write(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
+    write_file(recipe_of(store, rows, None), Path(sys.argv[2]), 2**17, is_quiet=True)
     return round(peak_mb())
 
 store = open_store(Location(url=sys.argv[1]))
@@ -148,7 +148,7 @@ def test_workers_make_the_rows_that_one_process_makes_even_if_one_of_them_dies(
 ) -> None:
     rows = 60 * BLOCK_ROWS + 5
     alone, spread = tmp_path / "alone.parquet", tmp_path / "spread"
-    write(recipe_of(release.store, rows, 3), alone, 100_000, is_quiet=True)
+    write_file(recipe_of(release.store, rows, 3), alone, 100_000, is_quiet=True)
     command = [str(PPSYN), "regenerate", str(release.folder), "--rows", str(rows), "--seed", "3"]
     command += ["--row-group", "200000", "--workers", "2", "--out", str(spread)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
