@@ -158,8 +158,8 @@ def _print_check(summary: EncodingSummary, person: PersonUnit | None) -> None:
 
 def _lines(summary: EncodingSummary, column: ColumnSchema) -> Iterator[tuple[str, str, str]]:
     """The classes of values that occur; those in the domain always."""
-    from ppsyn.data.encoding.table import Fate, fate_of
     from ppsyn.data.encoding.parsing import Fit
+    from ppsyn.data.encoding.table import Fate, fate_of
 
     counts = summary.fits[column.name]
     for fit in Fit:

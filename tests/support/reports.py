@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from support.published import Published, make_release
 
-from ppsyn.flows.cli.owner_report import write
-from ppsyn.flows.cli.release_sources import original_of
+from ppsyn.flows.cli.quality import write_owner_report
+from ppsyn.flows.cli.releases import original_of
 from ppsyn.releases.reader import read_manifest
 from ppsyn.reports.quality import render
 from ppsyn.schemas.quality import Quality
@@ -73,7 +73,7 @@ def private_page(release: Published, out: Path) -> Path:
     """The owner's report on a release, whose table is where its run's record says."""
     root = open_store(release.ref.root)
     manifest, _ = read_manifest(release.store)
-    write(release.store, original_of(manifest, None, root, None), out, [], [])
+    write_owner_report(release.store, original_of(manifest, None, root, None), out, [], [])
     return out
 
 

@@ -24,8 +24,8 @@ from ppsyn.data.encoding import encode
 from ppsyn.evaluation import workload_error
 from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
-from ppsyn.flows.cli.quality_view import measure
-from ppsyn.flows.cli.release_sources import original_of
+from ppsyn.flows.cli.quality import measure
+from ppsyn.flows.cli.releases import original_of
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.requests import GRID, noise_scale
