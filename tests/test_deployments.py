@@ -86,6 +86,10 @@ def test_the_image_copies_what_exists_and_runs_as_nobody_special() -> None:
     assert re.findall(r"^USER (\S+)$", text, re.MULTILINE) == ["10001"]
 
 
+def test_the_image_has_all_extras_for_servers_and_workers_need_them() -> None:
+    assert re.findall(r'pip install .*"(.+)"', (DEPLOYMENTS / "Dockerfile").read_text(encoding="utf-8")) == [".[all]"]
+
+
 @pytest.mark.parametrize("image", image_names())
 def test_an_image_has_a_tag_and_no_registry(image: str) -> None:
     name, _, tag = image.rpartition(":")

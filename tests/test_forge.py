@@ -1,0 +1,55 @@
+"""What a forge runs and asks for fits the project."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_workflow_is_written_by_the_rules() -> None:
+    command = [
+        Path(sys.executable).parent / "check-jsonschema",
+        "--builtin-schema",
+        "vendor.github-workflows",
+        WORKFLOW,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_workflow_runs_what_a_clone_runs_on_every_python_that_is_claimed() -> None:
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    assert ".ci/run" in [step.get("run") for step in jobs["fast"]["steps"]]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    claimed = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    assert jobs["fast"]["strategy"]["matrix"]["python"] == claimed
+
+
+def test_every_target_that_the_workflow_and_the_guide_name_exists() -> None:
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = {*re.findall(r"`make ([a-z-]+)`", guide), *jobs["nightly"]["strategy"]["matrix"]["set"]}
+    assert len(named) > 5
+    assert named <= TARGETS
+
+
+def test_the_hooks_run_programs_of_the_environment() -> None:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    programs = [ROOT / hook["entry"].split()[0] for hook in repository["hooks"]]
+    assert repository["repo"] == "local"
+    assert [program.name for program in programs] == ["ruff", "ruff", "lint-imports"]
+    assert all((Path(sys.executable).parent / program.name).is_file() for program in programs)
+
+
+def test_what_a_guarantee_rests_on_has_owners() -> None:
+    lines = (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8").splitlines()
+    owned = {line.split()[0] for line in lines if not line.startswith("#")}
+    assert {"/ppsyn/privacy/", "/ppsyn/data/", "/ppsyn/PRIVACY.md"} <= owned
+    assert all((ROOT / path.strip("/")).exists() for path in owned)
