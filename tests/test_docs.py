@@ -14,6 +14,7 @@ from ppsyn.benchmark.results import Row
 from ppsyn.errors import CapExceededError, ModelTooLargeError
 from ppsyn.flows.cli.exit_codes import MEANINGS, Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.releases import describe_left_out
 from ppsyn.schemas.benchmark import METRICS
 from ppsyn.schemas.columns import KINDS
 from ppsyn.schemas.release import CsvSource, StoresConfig, load_release
@@ -72,6 +73,13 @@ def test_errors_on_the_pages_are_those_of_the_code() -> None:
     size = ModelTooLargeError(1.541, 1.0, {"zip": 100_000, "income": 100_000, "city": 1_000})
     assert str(cap) in " ".join(page("docs/quick-start.md").split())
     assert str(size) in " ".join(page("docs/scale.md").split())
+
+
+def test_sentences_of_commands_on_the_quick_start_are_those_of_the_code() -> None:
+    text = " ".join(page("docs/quick-start.md").split())
+    assert describe_left_out([("age", "education")] * 22) in text
+    for heading in ("run state charges rho epsilon", "column values rows outcome"):
+        assert heading in text
 
 
 def test_the_readme_lists_the_folders_as_they_are() -> None:

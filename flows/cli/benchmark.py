@@ -1,8 +1,7 @@
 """The command that compares mechanisms."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,47 +12,43 @@ from ppsyn.flows.ephemeral_server import prefect_api
 if TYPE_CHECKING:
     from ppsyn.schemas.benchmark import BenchmarkSettings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _benchmark_options(function: F) -> F:
-    """What to compare, on what, and how."""
-    for option in reversed((
-        click.option("--datasets", default="adult", show_default=True, help="Tables, separated by commas."),
-        click.option(
-            "--mechanisms", default="ppsyn,aim,mst,independent", show_default=True,
-            help="Mechanisms; with settings of their own as NAME:SETTING=VALUE+SETTING=VALUE.",
-        ),
-        click.option("--epsilons", default="0.1,1", show_default=True, help="Privacy budgets."),
-        click.option("--seeds", default="0-4", show_default=True, help="A run for each; 0-4 is 0,1,2,3,4."),
-        click.option("--degree", default="3", show_default=True, help="Attributes of each marginal in the workload."),
-        click.option(
-            "--workload-seed", type=click.IntRange(min=0), default=0, show_default=True,
-            help="Of the workload and the range queries, which all mechanisms share.",
-        ),
-        click.option("--model-mb", type=float, default=1.0, show_default=True, help="The largest model, in MB."),
-        click.option(
-            "--metrics", default="workload,ways,ranges", show_default=True,
-            help="What to measure; classification takes five runs more.",
-        ),
-        click.option("--data-dir", help="Tables as NAME.csv.gz and NAME-domain.json; without it the bundled Adult."),
-        click.option("--peers", type=FilePath(), help="A CSV file with the numbers of other tools."),
-        click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time."),
-        click.option("--out", default="out/benchmark", show_default=True, help="The folder of results."),
-    )):  # fmt: skip
-        function = option(function)
-    return function
-
 
 @click.command()
-@_benchmark_options
+@click.option("--datasets", default="adult", show_default=True, help="Tables, separated by commas.")
+@click.option(
+    "--mechanisms",
+    default="ppsyn,aim,mst,independent",
+    show_default=True,
+    help="Mechanisms; with settings of their own as NAME:SETTING=VALUE+SETTING=VALUE.",
+)
+@click.option("--epsilons", default="0.1,1", show_default=True, help="Privacy budgets.")
+@click.option("--seeds", default="0-4", show_default=True, help="Seeds, with a run for each; 0-4 is 0,1,2,3,4.")
+@click.option("--degree", default="3", show_default=True, help="Attributes of each marginal in the workload.")
+@click.option(
+    "--workload-seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the workload and of the range queries, which all mechanisms share.",
+)
+@click.option("--model-mb", type=float, default=1.0, show_default=True, help="The largest model, in MB.")
+@click.option(
+    "--metrics",
+    default="workload,ways,ranges",
+    show_default=True,
+    help="What to measure; classification takes five more runs.",
+)
+@click.option("--data-dir", help="Tables as NAME.csv.gz and NAME-domain.json; without it the bundled Adult.")
+@click.option("--peers", type=FilePath(), help="A CSV file with the numbers of other tools.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
+@click.option("--out", default="out/benchmark", show_default=True, help="The folder of results.")
 @JSON_OPTION
 @handle_errors
-def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None:
-    """Compare mechanisms on tables whose contents may be known.
+def benchmark(as_json: bool, jobs: int, peers: str | None, **options: Any) -> None:
+    """Compare mechanisms on public tables.
 
-    Every run is a row of OUT/runs.parquet; plots are in OUT/plots. Runs that OUT holds already, with the
-    same settings, table and code, are not repeated: to go on after an interruption, give the same command.
+    Every run is a row of OUT/runs.parquet; plots are in OUT/plots. Runs that OUT already holds, with the
+    same settings, table and code, are not repeated: to continue after an interruption, repeat the command.
     The numbers are computed from the tables themselves. If a table is private, so are they.
 
     \b
@@ -68,8 +63,8 @@ def benchmark(as_json: bool, jobs: int, peers: str | None, **asked: Any) -> None
     from ppsyn.benchmark.runs import finished_rows, missing_runs
     from ppsyn.benchmark.summary import WARNING, as_text, summarize
 
-    listed = {name: asked.pop(name) for name in ("datasets", "mechanisms", "epsilons", "seeds", "degree", "metrics")}
-    settings = settings_of(listed, **asked)
+    listed = {name: options.pop(name) for name in ("datasets", "mechanisms", "epsilons", "seeds", "degree", "metrics")}
+    settings = settings_of(listed, **options)
     others = [] if peers is None else read_peers(Path(peers), settings.mechanisms, settings.degrees[0])
     failure = _run_benchmark(settings, jobs) if missing_runs(settings) else None
     cells = summarize([*results(finished_rows(settings)), *others])
@@ -101,6 +96,6 @@ def _run_benchmark(settings: "BenchmarkSettings", jobs: int) -> Exception | None
         except (Exception, KeyboardInterrupt, TerminationSignal) as error:
             if not signal_in(error):
                 raise
-            click.echo("What is done is kept. To go on, give the same command.", err=True)
+            click.echo("Finished runs are kept. To continue, repeat the command.", err=True)
             raise KeyboardInterrupt from None
     return None

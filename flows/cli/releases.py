@@ -152,10 +152,11 @@ def regenerate(
     else:
         click.echo(f"{written} rows in {out}")
         if recipe.left_out:
-            click.echo(_describe_left_out(recipe.left_out), err=True)
+            click.echo(describe_left_out(recipe.left_out), err=True)
 
 
-def _describe_left_out(pairs: Sequence[Clique]) -> str:
+def describe_left_out(pairs: Sequence[Clique]) -> str:
+    """The warning about pairs of attributes that these rows do not reflect."""
     from ppsyn.generation.sampling import SWAPPED_ROWS
 
     return (

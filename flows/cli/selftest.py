@@ -69,23 +69,23 @@ def privacy(
       ppsyn selftest privacy --case ppsyn --case persons --runs 5000
       ppsyn selftest privacy --thorough --out out/selftest
     """
-    from ppsyn.selftest import results as telling
+    from ppsyn.selftest import results
     from ppsyn.selftest.suite import DEFAULT, THOROUGH, Effort, audit, check_cases
 
     usual = THOROUGH if thorough else DEFAULT
     effort = Effort(runs or usual.runs, folders or usual.folders, jobs, seed)
     findings: list[Finding] = []
     if not as_json:
-        click.echo(telling.line(telling.HEADS))
+        click.echo(results.line(results.HEADS))
     for finding in audit(check_cases(cases), effort):
         findings.append(finding)
         if not as_json:
-            click.echo(telling.line(telling.cells(finding)))
+            click.echo(results.line(results.cells(finding)))
         if out is not None:  # what is done is kept, should it be interrupted
-            telling.write(findings, Path(out))
+            results.write(findings, Path(out))
     if as_json:
-        print_json(telling.as_json(findings))
+        print_json(results.as_json(findings))
     else:
-        click.echo(telling.NOTE)
+        click.echo(results.NOTE)
     if any(finding.faults for finding in findings):
         sys.exit(Exit.AUDIT)
