@@ -73,9 +73,7 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     curator = TableCurator(TableCounter(encode(frame, table)), account, max_rows)
     with show_progress(progress) as watch:
         state = run(curator, start(plan), watch)
-    return Synthesis(
-        table, privacy, config, account.ledger, state.measurements, state.evidence, state.rounds, state.model, seed
-    )
+    return Synthesis.from_state(state, account.ledger, table, privacy, config, seed)
 
 
 def _schema(schema: TableSchema | Path | str) -> TableSchema:

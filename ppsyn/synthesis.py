@@ -32,6 +32,9 @@ from ppsyn.schemas.table import TableSchema
 if TYPE_CHECKING:
     import mbi
 
+    from ppsyn.mechanisms.base import State
+    from ppsyn.serialization import Fitted
+
 _REFITS = 20
 _REFIT_EFFORT = Effort(iterations=200, tolerance=1e-5)
 
@@ -54,6 +57,20 @@ class Synthesis:
     rounds: tuple[Round, ...]
     model: GraphicalModel
     seed: int
+
+    @classmethod
+    def from_state(  # noqa: PLR0913, PLR0917  # all that a release was asked for, and what came of it
+        cls,
+        learned: "State | Fitted",
+        ledger: Ledger,
+        schema: TableSchema,
+        privacy: PrivacyConfig,
+        config: AlgorithmConfig,
+        seed: int,
+    ) -> "Synthesis":
+        """What the loop has learned, as it ends or as it was stored, with what was asked for and what it cost."""
+        answers, model = learned.measurements, learned.model
+        return cls(schema, privacy, config, ledger, answers, learned.evidence, learned.rounds, model, seed)
 
     def __repr__(self) -> str:
         """Say what was released and at which cost."""

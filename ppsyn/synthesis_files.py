@@ -94,14 +94,5 @@ def load(folder: Path | str) -> Synthesis:
 
 def _restore(document: _Document, model: bytes) -> Synthesis:
     fitted = unpack(model, domain_of(document.table))
-    return Synthesis(
-        schema=document.table,
-        privacy=document.privacy,
-        config=document.config,
-        ledger=Ledger(document.budget, tuple(Spend(s.kind, s.rho, s.digest, s.clique) for s in document.spends)),
-        measurements=fitted.measurements,
-        evidence=fitted.evidence,
-        rounds=fitted.rounds,
-        model=fitted.model,
-        seed=document.seed,
-    )
+    ledger = Ledger(document.budget, tuple(Spend(s.kind, s.rho, s.digest, s.clique) for s in document.spends))
+    return Synthesis.from_state(fitted, ledger, document.table, document.privacy, document.config, document.seed)

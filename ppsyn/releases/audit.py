@@ -44,7 +44,6 @@ from ppsyn.releases.reader import (
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
-from ppsyn.schemas.account import Grant
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.serialization import pack
 from ppsyn.storage import Store
@@ -198,8 +197,7 @@ def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
     grant = check_spending(entries, manifest.run, manifest.account, manifest.guarantee)
     if grant.rho != rho_of(manifest.privacy):
         raise Fault("The run reserved another budget than its configuration names.")
-    is_elsewhere = isinstance(grant, Grant) and grant.dataset != manifest.dataset
-    if is_elsewhere or grant.inputs != manifest.inputs or grant.quality_of is not None:
+    if (grant.dataset, grant.inputs, grant.quality_of) != (manifest.dataset, manifest.inputs, None):
         raise Fault("The run was paid for with other inputs.")
     if manifest.guarantee != guarantee_of(manifest.guarantee.rho, manifest.privacy):
         raise Fault("The guarantee does not follow from what was spent.")

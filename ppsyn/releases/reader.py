@@ -116,17 +116,8 @@ def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -
         ValueError: If the entries are not those of this run.
     """
     fitted = unpack(model, domain_of(manifest.table))
-    return Synthesis(
-        schema=manifest.table,
-        privacy=manifest.privacy,
-        config=manifest.algorithm,
-        ledger=ledger_of(entries, manifest.run),
-        measurements=fitted.measurements,
-        evidence=fitted.evidence,
-        rounds=fitted.rounds,
-        model=fitted.model,
-        seed=manifest.generation.seed,
-    )
+    ledger, seed = ledger_of(entries, manifest.run), manifest.generation.seed
+    return Synthesis.from_state(fitted, ledger, manifest.table, manifest.privacy, manifest.algorithm, seed)
 
 
 def seal_of(digest: str) -> bytes:

@@ -44,10 +44,8 @@ def is_published(run: Run) -> bool:
 def synthesis_of(run: Run) -> Synthesis:
     """The finished run as a synthesis."""
     state, record = run.state, run.record
-    return Synthesis(
-        record.table, record.privacy, record.algorithm, run.ledger, state.measurements, state.evidence, state.rounds,
-        state.model, record.generation.seed,
-    )  # fmt: skip
+    seed = record.generation.seed
+    return Synthesis.from_state(state, run.ledger, record.table, record.privacy, record.algorithm, seed)
 
 
 @contextmanager

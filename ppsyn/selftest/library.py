@@ -71,7 +71,4 @@ def codes(case: Case, has_canary: bool) -> EncodedTable:
 
 
 def _rows(case: Case, account: MemoryAccount, state: State, seed: int) -> pd.DataFrame:
-    return Synthesis(
-        case.table, case.privacy, case.config, account.ledger, state.measurements, state.evidence, state.rounds,
-        state.model, seed,
-    ).table  # fmt: skip
+    return Synthesis.from_state(state, account.ledger, case.table, case.privacy, case.config, seed).table

@@ -5,10 +5,7 @@ from mutants.fault import Fault
 API = "ppsyn/api.py"
 CURATOR = "ppsyn/privacy/curator.py"
 
-MADE = """    return Synthesis(
-        table, privacy, config, account.ledger, state.measurements, state.evidence, state.rounds, state.model, seed
-    )
-"""
+MADE = "    return Synthesis.from_state(state, account.ledger, table, privacy, config, seed)\n"
 
 FAULTS = (
     Fault(
@@ -16,8 +13,7 @@ FAULTS = (
         "C6",
         API,
         MADE,
-        MADE.replace("    return Synthesis(", "    made = Synthesis(")
-        + '    made.__dict__["curator"] = curator\n    return made\n',
+        MADE.replace("    return ", "    made = ") + '    made.__dict__["curator"] = curator\n    return made\n',
         "Whoever has the synthesis can count the table.",
         "test_c6_a_release_keeps_no_way_back_to_the_table",
     ),
@@ -26,7 +22,7 @@ FAULTS = (
         "C6",
         API,
         MADE,
-        MADE.replace("state.model, seed\n", "state.model, seed + len(frame)\n"),
+        MADE.replace(", seed)", ", seed + len(frame))"),
         "The number of rows is private, and is told by the seed.",
         "test_c6_equal_answers_about_different_tables_are_published_alike",
     ),
