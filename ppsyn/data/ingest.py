@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ppsyn.arrays import Codes
 from ppsyn.data.contributions import Crowd
-from ppsyn.data.encoding import encode_marked
+from ppsyn.data.encoding import check_refusals, encode_marked
 from ppsyn.data.snapshot import (
     FORMAT,
     Contents,
@@ -22,14 +22,14 @@ from ppsyn.data.snapshot import (
     read_codes,
     write_codes,
 )
-from ppsyn.data.sources import Batch, needed, read_batches
+from ppsyn.data.sources import Batch, read_batches
+from ppsyn.data.validation import CodeRanges
 from ppsyn.domain import Domain, domain_of
 from ppsyn.errors import SourceError
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.release import Source
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store
-from ppsyn.validation import check_codes, check_columns
 
 
 def ingest(source: Source, schema: TableSchema, person: PersonUnit | None, store: Store, prefix: str) -> None:
@@ -81,7 +81,7 @@ def is_whole(store: Store, prefix: str, schema: TableSchema) -> bool:
 def encoded_batches(
     source: Source, schema: TableSchema, person: PersonUnit | None
 ) -> Iterator[tuple[Batch, dict[str, Codes]]]:
-    """The private table in batches, each with its codes, checked.
+    """The private table in batches, each with its codes, of which none is refused.
 
     Privacy:
         Reads the private table; both parts of what it gives are private.
@@ -89,22 +89,22 @@ def encoded_batches(
     Raises:
         PPSynError: As `ingest`.
     """
-    names = needed(schema, person)
     for batch in read_batches(source, schema, person):
-        check_columns(batch.frame, names, batch.fragment)
-        marked = encode_marked(batch.frame, schema)
-        check_codes(marked, schema)
-        yield batch, marked
+        codes = encode_marked(batch.frame, schema)
+        check_refusals(codes, schema)
+        yield batch, codes
 
 
 def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
-    """Write the codes of each batch; then, of each person, drop the rows beyond the bound."""
-    domain, fragments = domain_of(schema), list[Fragment]()
+    """Write the codes of each batch, validate them as a whole, then drop the rows of each person beyond the bound."""
+    domain, fragments, ranges = domain_of(schema), list[Fragment](), CodeRanges(schema)
     with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
-        for number, (batch, marked) in enumerate(encoded_batches(source, schema, person)):
+        for number, (batch, codes) in enumerate(encoded_batches(source, schema, person)):
+            ranges.add(codes)
             if crowd is not None and person is not None:
                 crowd.add(batch.frame[person.column])
-            fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", marked, domain))
+            fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", codes, domain))
+        ranges.check()
         if crowd is None:
             return tuple(fragments)
         chosen = zip(fragments, crowd.choose(), strict=True)

@@ -42,12 +42,12 @@ from ppsyn.releases.reader import (
     seal_of,
 )
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
+from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.serialization import pack
 from ppsyn.storage import Store
-from ppsyn.validation import validate
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ppsyn.releases.layout import (
 )
 from ppsyn.releases.reader import file_digest, make_report, seal_of
 from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
+from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.record import private_folder
 from ppsyn.runs.run import Run
@@ -33,7 +34,6 @@ from ppsyn.schemas.manifest import FileDigest, Manifest
 from ppsyn.serialization import pack
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
-from ppsyn.validation import validate
 
 
 def is_published(run: Run) -> bool:

@@ -110,10 +110,10 @@ FAULTS = (
     Fault(
         "a refusal tells how many rows",
         "C11",
-        "ppsyn/validation/private.py",
+        "ppsyn/data/encoding/table.py",
         "            raise refusal_of(column)\n",
         "            refusal = refusal_of(column)\n"
-        "            raise type(refusal)(column.name, f'{refusal.rule} in {(marked[column.name] < 0).sum()} rows')\n",
+        "            raise type(refusal)(column.name, f'{refusal.rule} in {(codes[column.name] < 0).sum()} rows')\n",
         "How many rows have a value is an exact count.",
         "test_c11_a_refusal_is_the_same_however_many_rows_are_refused_and_wherever_they_stand",
     ),

@@ -40,12 +40,12 @@ from ppsyn.privacy.requests import Lost
 from ppsyn.releases.audit import audit
 from ppsyn.releases.layout import FILES, MANIFEST, SEAL, release_folder, staging_folder
 from ppsyn.releases.reader import file_digest, read_manifest
+from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import Answers
 from ppsyn.runs.record import private_folder
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
-from ppsyn.validation import validate
 
 DRAWS = "PPSYN_DRAWS"
 PPSYN = Path(sys.executable).parent / "ppsyn"
@@ -111,7 +111,7 @@ POINTS: Mapping[str, Point] = {
     "checkpoint-kept": Point("ppsyn.runs.checkpoints:Checkpoints._steps"),
     "rows": Point("ppsyn.storage.store:_Sink.finish"),
     "rows-torn": Point("ppsyn.storage.store:_Sink.finish", act=tear),
-    "validation": Point("ppsyn.validation.released:judge"),
+    "validation": Point("ppsyn.releases.validation:judge"),
     "validation-stop": Point("ppsyn.releases.writer:stage_validation", act=stop),
     "artifacts": Point("ppsyn.releases.writer:pack_entries"),
     "move": Point("ppsyn.storage.store:Store.move_folder"),

@@ -1,5 +1,5 @@
 """Raw columns to integer codes, from the public schema alone."""
 
-from ppsyn.data.encoding.table import REFUSED, EncodedTable, encode, encode_marked, refusal_of
+from ppsyn.data.encoding.table import REFUSED, EncodedTable, check_refusals, encode, encode_marked, refusal_of
 
-__all__ = ["REFUSED", "EncodedTable", "encode", "encode_marked", "refusal_of"]
+__all__ = ["REFUSED", "EncodedTable", "check_refusals", "encode", "encode_marked", "refusal_of"]

@@ -1,5 +1,6 @@
 """Tables to codes, from the public schema alone: find each value, then send outsiders where the schema says."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,10 +56,23 @@ def encode(frame: pd.DataFrame, schema: TableSchema) -> EncodedTable:
         DomainRefusedError: If a column whose policy is to refuse holds a value outside its domain.
     """
     codes = encode_marked(frame, schema)
+    check_refusals(codes, schema)
+    return EncodedTable(domain_of(schema), codes)
+
+
+def check_refusals(codes: Mapping[str, Codes], schema: TableSchema) -> None:
+    """Stop if a column has refused a value.
+
+    Privacy:
+        Reads private codes. Stopping tells that a value is refused (PRIVACY.md, L2);
+        the error names the column and the rule, never the value nor how many.
+
+    Raises:
+        DomainRefusedError: If a column refuses a value; the first such column of the schema.
+    """
     for column in schema.columns:
         if (codes[column.name] == REFUSED).any():
             raise refusal_of(column)
-    return EncodedTable(domain_of(schema), codes)
 
 
 def encode_marked(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Codes]:

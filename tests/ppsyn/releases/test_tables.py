@@ -42,12 +42,12 @@ from ppsyn.releases.tables import (
     write_csv,
     write_rows,
 )
+from ppsyn.releases.validation import validate
 from ppsyn.schemas.account import FIRST, Charge, Close, Reservation, from_bytes, hash_of, to_bytes
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource
 from ppsyn.schemas.table import TableSchema
-from ppsyn.validation import validate
 
 _YEAR = {"lower": "2020-01-01", "upper": "2020-12-31", "unit": "quarter"}
 _AT = datetime(2031, 2, 3, tzinfo=UTC)

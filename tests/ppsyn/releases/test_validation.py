@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.strategies import columns, every_code
 
 from ppsyn.generation.decoding import decode
+from ppsyn.releases.validation import validate
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.validation import Validation
-from ppsyn.validation import validate
 
 SCHEMA = TableSchema.model_validate(
     {

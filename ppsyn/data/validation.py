@@ -1,4 +1,8 @@
-"""Running Great Expectations: in memory, silently, without files or network."""
+"""Great Expectations, in memory, silently, without files or network: how it is run, and what came in, once.
+
+Of the private table nothing comes out but the rule that it broke. What is published has a module of its own
+(`ppsyn/releases/validation.py`).
+"""
 # Great Expectations leaves many of its types open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -8,7 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from typing_extensions import override
+
+from ppsyn.arrays import Codes
+from ppsyn.data.encoding import refusal_of
+from ppsyn.errors import InvariantError
+from ppsyn.schemas.table import TableSchema
 
 if TYPE_CHECKING:
     from great_expectations.core.expectation_validation_result import ExpectationValidationResult
@@ -79,3 +90,57 @@ def _verdict(result: "ExpectationValidationResult") -> tuple[int, Verdict]:
     """The number of an expectation, and its verdict; one that ran into an error was not carried out."""
     number = -1 if result.expectation_config is None else int(result.expectation_config.meta["number"])
     return number, Verdict(bool(result.success), result.exception_info.get("raised_exception") is False)
+
+
+class CodeRanges:
+    """The smallest and the largest code of each attribute, over all batches of a table.
+
+    All codes of an attribute lie in its range exactly if these two do. So one validation of them is one of all rows,
+    whatever the table's size.
+
+    Privacy:
+        Reads private codes; what it keeps is private.
+    """
+
+    def __init__(self, schema: TableSchema) -> None:
+        """Begin without rows."""
+        self._schema = schema
+        self._ranges: dict[str, tuple[int, int]] = {}
+
+    @override
+    def __repr__(self) -> str:
+        """Show nothing of the table."""
+        return "CodeRanges()"
+
+    def add(self, codes: Mapping[str, Codes]) -> None:
+        """Take in the codes of a batch."""
+        for name, column in codes.items():
+            if column.size:
+                low, high = self._ranges.get(name, (int(column[0]), int(column[0])))
+                self._ranges[name] = min(low, int(column.min())), max(high, int(column.max()))
+
+    def check(self) -> None:
+        """Validate what was ingested: the attributes of the schema and no other, with codes in their ranges.
+
+        Privacy:
+            The error names the column and the rule, never the value nor how many (PRIVACY.md, L2).
+
+        Raises:
+            DomainRefusedError: If a code is out of its range; the first such column of the schema.
+            InvariantError: If the attributes are not those of the schema, or a check could not be carried out.
+        """
+        if not self._ranges:
+            return  # of no rows all is true
+        columns = self._schema.columns
+        names = Expectation("expect_table_columns_to_match_set", None, {"column_set": [c.name for c in columns]})
+        ranges = [
+            Expectation("expect_column_values_to_be_between", c.name, {"min_value": 0, "max_value": c.size - 1})
+            for c in columns
+        ]
+        frame = pd.DataFrame({name: np.array(found, np.int64) for name, found in self._ranges.items()})
+        verdicts = judge(frame, [names, *ranges])
+        if not verdicts[0].success or not all(verdict.was_carried_out for verdict in verdicts):
+            raise InvariantError("A check of the private table could not be carried out; nothing was spent.")
+        for column, verdict in zip(columns, verdicts[1:], strict=True):
+            if not verdict.success:
+                raise refusal_of(column)
