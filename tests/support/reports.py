@@ -109,7 +109,7 @@ FIGURES = Quality.model_validate(
             {"about": "workload", "statistic": "worst", "noisy": 9, "distance": 1.0, "lower": 0.9, "upper": 1.0},
             {"about": HOSTILE[0], "statistic": "mean", "noisy": -9, "distance": 0.0, "lower": 0.0, "upper": 0.0},
         ],
-        "account": {"first": 3, "last": 5, "before": DIGEST, "head": DIGEST, "cap": "1", "left": "1/2"},
+        "account": {"charges": 4, "head": DIGEST, "cap": "1"},
         "entries": [],
     }
 )
