@@ -2,7 +2,8 @@
 
 Started before Prefect is imported, so that both happen at once. Prefect can start such a server by itself, but gives up
 after 20 seconds: on two cores that fifteen processes shared, its first start timed out and the flow failed, where this
-one waited and the whole command took 100 seconds (one run each, Prefect 3.8). The gain on an idle machine is not known. It keeps its history in
+one waited and the whole command took 100 seconds (one run each, Prefect 3.8). The gain on an idle machine is not known.
+It keeps its history in
 PREFECT_HOME like any other, where `prefect server start` shows it. It is for whoever started
 it alone: it asks for a password that is made for it and known to its clients by their
 environment, its files are closed to other users, and it is told no keys of stores.
