@@ -167,6 +167,25 @@ def test_an_extra_installs_the_modules_that_it_is_known_by(extra: str) -> None:
     assert modules.isdisjoint(Requirement(text).name for text in project["dependencies"])
 
 
+def pythons() -> list[str]:
+    """The first version of each Python that the project says it runs on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    minors = (text.removeprefix("Programming Language :: Python :: 3.") for text in project["classifiers"])
+    return [f"3.{minor}.0" for minor in minors if minor.isdecimal()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", pythons())
+def test_the_pinned_versions_install_on_the_first_version_of_each_python(python: str) -> None:
+    """Distributions keep early ones for years: Debian 12 has 3.11.2. A version that is not pinned may break tomorrow."""
+    compiling = (UV, "pip", "compile", "--quiet", "--python-version", python, "--only-binary", ":all:", "--no-annotate")
+    asked = ("--no-header", "--all-extras", "--group", "dev", "--constraint", "constraints.txt", "pyproject.toml")
+    done = subprocess.run((*compiling, *asked), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pinned = set((ROOT / "constraints.txt").read_text(encoding="utf-8").split())
+    assert {line.split(" ;")[0] for line in done.stdout.splitlines() if not line.startswith("ppsyn")} <= pinned
+
+
 def distributions(extra: str, extras: Mapping[str, list[str]]) -> set[str]:
     """What an extra asks for, with what the extras ask for that it names."""
     found: set[str] = set()
