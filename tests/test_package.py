@@ -177,7 +177,7 @@ def pythons() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("python", pythons())
 def test_the_pinned_versions_install_on_the_first_version_of_each_python(python: str) -> None:
-    """Distributions keep early ones for years: Debian 12 has 3.11.2. A version that is not pinned may break tomorrow."""
+    """Systems keep early ones for years: Debian 12 has 3.11.2. A version that is not pinned may break tomorrow."""
     compiling = (UV, "pip", "compile", "--quiet", "--python-version", python, "--only-binary", ":all:", "--no-annotate")
     asked = ("--no-header", "--all-extras", "--group", "dev", "--constraint", "constraints.txt", "pyproject.toml")
     done = subprocess.run((*compiling, *asked), cwd=ROOT, capture_output=True, text=True, check=False)

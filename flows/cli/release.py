@@ -119,7 +119,7 @@ class Display:
 
     def __init__(self, *, is_quiet: bool, log: RawIOBase | None = None) -> None:
         """Show on standard error, and add lines to `log`."""
-        from ppsyn.reports.progress import Terminal, is_live_terminal
+        from ppsyn.reports.terminal import Terminal, is_live_terminal
 
         self.ref: RunRef | None = None
         self._terminal = Terminal() if is_live_terminal() and not is_quiet else None
