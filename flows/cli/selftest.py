@@ -28,7 +28,7 @@ def selftest() -> None:
     "--case", "cases", multiple=True, metavar="NAME", help="A case to attack; may be repeated. By default all."
 )
 @click.option(
-    "--runs", type=click.IntRange(min=20), help="Releases a side; of mst three times and of mwem twice as many."
+    "--runs", type=click.IntRange(min=20), help="Releases a side; of mst four times, of aim and mwem twice as many."
 )
 @click.option("--folders", type=click.IntRange(min=20), help="Releases a side that go on to a published folder.")
 @click.option(
@@ -42,7 +42,8 @@ def selftest() -> None:
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
-    help="A folder for selftest.json, the table selftest.md and the plot selftest.svg.",
+    help="A folder for selftest.json, the table selftest.md and the plot selftest.svg. "
+    "Other cases that the same version has left there stay.",
 )
 @JSON_OPTION
 @handle_errors
@@ -75,6 +76,7 @@ def privacy(
     usual = THOROUGH if thorough else DEFAULT
     effort = Effort(runs or usual.runs, folders or usual.folders, jobs, seed)
     findings: list[Finding] = []
+    before = [] if out is None else results.earlier(Path(out))
     if not as_json:
         click.echo(results.line(results.HEADS))
     for finding in audit(check_cases(cases), effort):
@@ -82,7 +84,7 @@ def privacy(
         if not as_json:
             click.echo(results.line(results.cells(finding)))
         if out is not None:  # what is done is kept, should it be interrupted
-            results.write(findings, Path(out))
+            results.write(results.merged(findings, before), Path(out))
     if as_json:
         print_json(results.as_json(findings))
     else:

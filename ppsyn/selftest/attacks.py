@@ -208,7 +208,7 @@ class Finding:
 
 
 def judge(
-    case: Case, sides: Sequence[Seen], published: Sequence[Seen], told_more: Sequence[str], cases: int
+    case: Case, sides: Sequence[Seen], published: Sequence[Seen], told_more: Sequence[str], together: int
 ) -> Finding:
     """Hold what was seen of both sides against what is allowed.
 
@@ -217,9 +217,9 @@ def judge(
         sides: Without and with the canary.
         published: The same of published folders.
         told_more: What was found by `twins`.
-        cases: How many are judged together.
+        together: How many cases are judged together.
     """
-    sure = 1 - (1 - _SUITE) / (_TESTS * cases)
+    sure = 1 - (1 - _SUITE) / (_TESTS * together)
     without, present = (np.array(seen.ratios) for seen in sides)
     tables = [np.stack(seen.tables) for seen in (sides if sides[0].tables else published)]
     names = sorted({name for seen in published for row in seen.folders for name in row})

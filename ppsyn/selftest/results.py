@@ -2,21 +2,28 @@
 # matplotlib's keyword arguments are not annotated.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pydantic import TypeAdapter, ValidationError
 
+from ppsyn.code_version import code_version
+from ppsyn.errors import ConfigError
 from ppsyn.selftest.attacks import THRESHOLDS, Finding
-from ppsyn.selftest.cases import MU, RHO
+from ppsyn.selftest.cases import CASES, MU, RHO
 from ppsyn.selftest.tradeoff import gaussian_misses, zcdp_misses, zcdp_mu
 
 _ACROSS = 3
+_JSON = "selftest.json"
+_FINDINGS: TypeAdapter[list[Finding]] = TypeAdapter(list[Finding])
 HEADS = ("case", "runs", "folders", "CPU s", "claimed", "allowed", "answers", "table", "folder", "verdict")
 
 NOTE = (
@@ -48,6 +55,7 @@ def as_json(findings: Sequence[Finding]) -> dict[str, object]:
     """For scripts."""
     return {
         "ok": not any(one.faults for one in findings),
+        "code": code(),
         "rho": float(RHO),
         "claimed_mu": MU,
         "zcdp_mu": zcdp_mu(float(RHO)),
@@ -56,11 +64,44 @@ def as_json(findings: Sequence[Finding]) -> dict[str, object]:
     }
 
 
+@cache
+def code() -> str:
+    """By which findings of this version are known: the code that releases, and the code that attacks."""
+    hashed = hashlib.sha256(code_version().model_dump_json().encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def earlier(folder: Path) -> list[Finding]:
+    """What the same code has left in `folder`; nothing, if another version was there.
+
+    Raises:
+        ConfigError: If the file there is not one that this command has written.
+    """
+    path = folder / _JSON
+    if not path.is_file():
+        return []
+    try:
+        written = json.loads(path.read_bytes())
+        return _FINDINGS.validate_python(written["cases"]) if written["code"] == code() else []
+    except (KeyError, TypeError, ValueError, ValidationError):
+        raise ConfigError(
+            f"Expected {_JSON} in {folder} to be one that this command wrote. Choose another folder."
+        ) from None
+
+
+def merged(findings: Sequence[Finding], before: Sequence[Finding]) -> list[Finding]:
+    """One finding for each case, in the order of the cases; new ones take the place of earlier ones."""
+    found = {one.name: one for one in (*before, *findings)}
+    return [found[case.name] for case in CASES if case.name in found]
+
+
 def write(findings: Sequence[Finding], folder: Path) -> None:
     """Write selftest.json, selftest.md and selftest.svg into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "selftest.md").write_text(table(findings), encoding="utf-8")
-    (folder / "selftest.json").write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
+    (folder / _JSON).write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
     with rc_context({"svg.hashsalt": "ppsyn"}):
         _drawn(findings).savefig(folder / "selftest.svg", metadata={"Date": None})
 

@@ -62,8 +62,8 @@ def check_cases(names: Sequence[str]) -> list[Case]:
     return [case for case in CASES if not names or case.name in names]
 
 
-def audit(cases: Sequence[Case], effort: Effort) -> Iterator[Finding]:
-    """Attack the cases, one after another; each is judged as one of all."""
+def audit(cases: Sequence[Case], effort: Effort, together: int = len(CASES)) -> Iterator[Finding]:
+    """Attack the cases, one after another. A verdict holds for so many cases together as `together` says."""
     with _workers(effort.jobs) as do:
         for case in cases:
             batches = list(_batches(case, effort))
@@ -73,7 +73,7 @@ def audit(cases: Sequence[Case], effort: Effort) -> Iterator[Finding]:
             seeds = range(effort.seed, effort.seed + (0 if case.quality else _TWINS))
             told_more = {name for names in do(_twins, [(case.name, seed) for seed in seeds]) for name in names}
             plain, published = ([sides[which, side] for side in (False, True)] for which in (False, True))
-            yield judge(case, plain, published, sorted(told_more), len(cases))
+            yield judge(case, plain, published, sorted(told_more), together)
 
 
 def _batches(case: Case, effort: Effort) -> Iterator[Batch]:

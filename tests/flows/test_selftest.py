@@ -30,6 +30,16 @@ def test_a_case_is_attacked_and_told_of(tmp_path: Path) -> None:
     assert "| independent | 60 | 20 |" in (tmp_path / "out" / "selftest.md").read_text()
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
+def test_a_folder_with_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path, content: str) -> None:
+    (tmp_path / "selftest.json").write_text(content)
+    done = CliRunner().invoke(main, [*QUICK, "--case", "mst", "--out", str(tmp_path)])
+    assert done.exit_code == Exit.MISTAKE
+    assert "Expected selftest.json" in done.output
+    assert "Traceback" not in done.output
+    assert (tmp_path / "selftest.json").read_text() == content
+
+
 @pytest.mark.slow
 def test_a_fault_is_told_and_exits_with_the_code_of_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "TableCurator", lambda counter, account, _: TableCurator(counter, account, 1))
