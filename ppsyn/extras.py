@@ -6,7 +6,17 @@ from importlib.util import find_spec
 from ppsyn.errors import MissingExtraError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "pipeline": ("click", "dp_accounting", "great_expectations", "jinja2", "mbi", "prefect", "prefect_dask", "rich"),
+    "pipeline": (
+        "click",
+        "dp_accounting",
+        "great_expectations",
+        "jinja2",
+        "markupsafe",
+        "mbi",
+        "prefect",
+        "prefect_dask",
+        "rich",
+    ),
     "sql": ("psycopg", "sqlalchemy", "sqlglot"),
     "mbi": ("jax", "mbi"),
     "benchmark": ("matplotlib", "sklearn"),

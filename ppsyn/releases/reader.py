@@ -25,8 +25,6 @@ from ppsyn.releases.layout import (
     release_folder,
 )
 from ppsyn.releases.tables import charges_of, read_rows, unpack_answers, unpack_entries
-from ppsyn.reports.release import render
-from ppsyn.reports.released import Released
 from ppsyn.schemas.account import Grant, Reservation, from_bytes
 from ppsyn.schemas.files import other_format
 from ppsyn.schemas.limits import DOCUMENT_BYTES
@@ -177,6 +175,9 @@ def make_report(store: Store, manifest: Manifest) -> bytes:
 
     Neither when the release was published nor the digest of the report itself has a part in it.
     """
+    from ppsyn.reports.release import render  # noqa: PLC0415  # pages come with the extra
+    from ppsyn.reports.released import Released  # noqa: PLC0415
+
     entries = unpack_entries(store.get(LEDGER))
     released = Released(
         manifest=manifest,
