@@ -256,7 +256,7 @@ def test_what_the_account_does_not_have_is_refused_before_the_table_is_looked_fo
     file = write_file(tmp_path, store, source={"kind": "parquet", "path": "nowhere.parquet"})
     before = contents(store)
     result = ppsyn("quality", folder_of(store), file, "--rho", 100.0)
-    refused(store, result, Exit.BUDGET, "has rho", "100")
+    refused(store, result, Exit.BUDGET, "requested rho 100")
     assert contents(store) == before
 
 
@@ -264,7 +264,7 @@ def test_what_the_account_does_not_have_is_refused_before_the_table_is_looked_fo
     ("options", "told"),
     [
         ((), "--rho or --epsilon"),
-        (("--rho", 0.1, "--epsilon", 1), "One of them"),
+        (("--rho", 0.1, "--epsilon", 1), "either --rho or --epsilon"),
         (("--rho", -1), "positive"),
         (("--rho", "nan"), "positive"),
         (("--rho", "inf"), "positive"),

@@ -372,7 +372,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "a person instead of a row": (manifest("privacy.person", {"column": "who", "max_rows": 3}), "budget"),
     "other inputs": (manifest("inputs", "0" * 64), "budget"),
     "another run": (manifest("run", ANOTHER), "budget"),
-    "another method": (manifest("method.rounds", 5), "replay"),
+    "another setting": (manifest("algorithm.rounds", 5), "replay"),
     "another schema": (manifest("table.columns", [{"name": "sex", "kind": "boolean", "outside": "refuse"}]), "replay"),
     "another seed": (manifest("generation.seed", 12), "rows"),
     "another number of rows": (manifest("rows", 10), "rows"),
