@@ -81,8 +81,8 @@ def prefect_api(meanwhile: Callable[[], None] = lambda: None) -> Generator[None]
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    if _is_configured():
-        _see_that_it_answers(os.environ.get("PREFECT_API_URL"))
+    if is_configured():
+        see_that_it_answers(os.environ.get("PREFECT_API_URL"))
         meanwhile()
         yield
         return
@@ -119,7 +119,7 @@ def _lock(home: Path) -> IO[str]:
         return (home / "embedded.lock").open("w")
 
 
-def _is_configured() -> bool:
+def is_configured() -> bool:
     """Whether the environment or the active profile names an API."""
     if os.environ.get("PREFECT_API_URL"):
         return True
@@ -131,7 +131,7 @@ def _is_configured() -> bool:
     return bool(profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL"))
 
 
-def _see_that_it_answers(url: str | None) -> None:
+def see_that_it_answers(url: str | None) -> None:
     """Whatever it answers will do: some servers want to know who asks first."""
     if url is not None:
         try:

@@ -21,9 +21,18 @@ def read_inputs(file: str, settings: tuple[str, ...]) -> tuple[ReleaseConfig, Ta
     Raises:
         SchemaError: With one sentence per fault of either.
     """
-    with translated(SchemaFileError, to=SchemaError, message=str):
-        config = load_release(file, settings)
+    config = read_release(file, settings)
     return config, read_schema(config.table)
+
+
+def read_release(file: str, settings: tuple[str, ...] = ()) -> ReleaseConfig:
+    """The release file alone.
+
+    Raises:
+        SchemaError: With one sentence per fault.
+    """
+    with translated(SchemaFileError, to=SchemaError, message=str):
+        return load_release(file, settings)
 
 
 def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
@@ -32,8 +41,7 @@ def read_stores(file: str, settings: tuple[str, ...] = ()) -> StoresConfig:
     Raises:
         SchemaError: With one sentence per fault.
     """
-    with translated(SchemaFileError, to=SchemaError, message=str):
-        return load_release(file, settings).stores
+    return read_release(file, settings).stores
 
 
 def read_schema(file: str) -> TableSchema:

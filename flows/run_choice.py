@@ -1,5 +1,7 @@
 """Which run a release goes on with: the one it is told, the one it began, one that is unfinished, or a new one."""
 
+import re
+
 from prefect import get_client
 from prefect.client.schemas.objects import FlowRun
 
@@ -44,6 +46,12 @@ def choose(flow_run: FlowRun, config: ReleaseConfig, table: TableSchema, resume:
 
 def _title(dataset: str, run: str) -> str:
     return f"{dataset} {run}"
+
+
+def dataset_in(title: str) -> str | None:
+    """The dataset of a flow run that has begun a run; None if its name is another's."""
+    found = re.fullmatch(r"(.+) \d{8}-\d{6}-[0-9a-f]{8}", title)
+    return None if found is None else found[1]
 
 
 def _begun(flow_run: FlowRun, dataset: str, root: Store) -> str | None:

@@ -36,6 +36,9 @@ _CREDENTIALS = click.option(
     help="NAME of the environment's NAME_ACCESS_KEY_ID and NAME_SECRET_ACCESS_KEY.",
 )
 
+_PUBLISHED_FOLDERS = {"releases", "staging"}
+"""Folders of a store whose contents are published."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -115,6 +118,29 @@ def open_store_at(store: str, endpoint: str | None, region: str, credentials: st
     if location.is_local and not Path(store).is_dir():
         raise ConfigError(f"There is no folder {store}.")
     return open_store(location)
+
+
+def check_unpublished(path: Path, option: str, why: str) -> None:
+    """Check that a file or folder to write would lie outside of all releases.
+
+    Args:
+        path: Where it would be.
+        option: What names it on the command line.
+        why: Why it may not lie in a release.
+
+    Raises:
+        ConfigError: If it would not.
+    """
+    from ppsyn.errors import ConfigError
+    from ppsyn.releases.layout import MANIFEST
+
+    full = path.resolve()
+    for folder in (full, *full.parents):
+        if folder.name in _PUBLISHED_FOLDERS or (folder / MANIFEST).exists():
+            raise ConfigError(
+                f"Expected {option}={path} to lie outside of releases: {why}, and {folder} is published. "
+                "Name another place."
+            )
 
 
 def short_path(url: str) -> str:

@@ -6,6 +6,7 @@ from typing_extensions import override
 from ppsyn.flows.cli.accounts import abandon, budget, clean
 from ppsyn.flows.cli.benchmark import benchmark
 from ppsyn.flows.cli.exit_codes import MEANINGS
+from ppsyn.flows.cli.overview import overview
 from ppsyn.flows.cli.plan import plan
 from ppsyn.flows.cli.quality import private_report, quality
 from ppsyn.flows.cli.release import release
@@ -43,6 +44,7 @@ def main() -> None:
       ppsyn release examples/adult/release.yaml
       ppsyn release adult.yaml --set privacy.epsilon=0.5
       ppsyn budget adult
+      ppsyn overview --html overview.html
       ppsyn audit out/releases/adult/latest
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn quality out/releases/adult/RUN --rho 0.001
@@ -57,6 +59,7 @@ for _command in (
     plan,
     release,
     budget,
+    overview,
     abandon,
     clean,
     audit,

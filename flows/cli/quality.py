@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ppsyn.errors import AuditError, ConfigError, StoreError, translated
-from ppsyn.flows.cli.locations import F, FilePath, open_release_at, open_store_at, short_path, store_options
+from ppsyn.flows.cli.locations import (
+    F,
+    FilePath,
+    check_unpublished,
+    open_release_at,
+    open_store_at,
+    short_path,
+    store_options,
+)
 from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json, print_lines, print_table
 from ppsyn.flows.cli.releases import Original, original_of
 
@@ -25,9 +33,6 @@ if TYPE_CHECKING:
     from ppsyn.schemas.quality import Quality
     from ppsyn.schemas.run import RunRef
     from ppsyn.storage import Store
-
-_PUBLISHED_FOLDERS = {"releases", "staging"}
-"""Folders of a store whose contents are published."""
 
 _RELEASE = click.argument("release", metavar="RELEASE")
 _FILE = click.argument("file", required=False, type=FilePath())
@@ -267,15 +272,8 @@ def check_out(out: Path) -> None:
     Raises:
         ConfigError: If it would not, or cannot be a file.
     """
-    from ppsyn.releases.layout import MANIFEST
-
+    check_unpublished(out, "--out", "the page is private")
     path = out.resolve()
-    for folder in path.parents:
-        if folder.name in _PUBLISHED_FOLDERS or (folder / MANIFEST).exists():
-            raise ConfigError(
-                f"Expected --out={out} to lie outside of releases: the page is private, and {folder} is published. "
-                "Name a file elsewhere."
-            )
     if path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"Expected --out={out} to be a file in an existing folder.")
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -597,3 +598,64 @@ def grouped_bars(name: str, caption: Caption, groups: Sequence[tuple[str, Sequen
             parts.append(tag("rect", x=0, y=y + 18 + at * 14, width=max(width, 0.5), height=11, class_=style))
             parts.append(text_at(width + 5, y + 27 + at * 14, exact_percent(part)))
     return picture(name, caption, (_GROUPS_WIDTH, len(groups) * _GROUP_HEIGHT), parts, style="middle")
+
+
+# Accounts, and what happened when
+
+_LANES_WIDTH, _LANE_HEIGHT, _LANE_LETTERS = 350.0, 40.0, 34
+
+
+def budget_bars(name: str, caption: Caption, bars: Sequence[tuple[str, str, Sequence[tuple[str, Fraction]]]]) -> Markup:
+    """A full bar for each label, made of parts.
+
+    Args:
+        name: That no other picture of the page has.
+        caption: Title and description.
+        bars: Each label, what is said at its end, and the class of each part with its fraction of the whole.
+    """
+    drawn: list[Part] = []
+    for number, (label, note, parts) in enumerate(bars):
+        y, at = number * _LANE_HEIGHT, 0.0
+        drawn.append(text_at(0, y + 12, truncate(label, _LANE_LETTERS), style="strong"))
+        drawn.append(text_at(_LANES_WIDTH, y + 12, note, anchor="end"))
+        for style, part in parts:
+            width = _LANES_WIDTH * float(part)
+            if width > 0:
+                drawn.append(tag("rect", x=at, y=y + 18, width=width, height=13, class_=style))
+            at += width
+    return picture(name, caption, (_LANES_WIDTH, len(bars) * _LANE_HEIGHT), drawn, style="middle")
+
+
+class Mark(NamedTuple):
+    """Something that happened, or will, and how it is drawn."""
+
+    at: datetime
+    style: str
+
+
+def time_line(name: str, caption: Caption, lanes: Sequence[tuple[str, Sequence[Mark]]], now: datetime) -> Markup:
+    """What happened when, a lane for each label, with a line at the present.
+
+    Args:
+        name: That no other picture of the page has.
+        caption: Title and description.
+        lanes: Each label with its marks, one of them at least.
+        now: Where the line is.
+    """
+    times = [now, *(mark.at for _, marks in lanes for mark in marks)]
+    first, last = min(times), max(times)
+    span = (last - first).total_seconds() or 1.0
+    height = len(lanes) * _LANE_HEIGHT
+
+    def across(at: datetime) -> float:
+        return 5 + (_LANES_WIDTH - 10) * (at - first).total_seconds() / span
+
+    parts: list[Part] = [line((across(now), 0), (across(now), height + 2), "l-soft")]
+    for number, (label, marks) in enumerate(lanes):
+        y = number * _LANE_HEIGHT
+        parts.append(line((0, y + 26), (_LANES_WIDTH, y + 26), "l-axis"))
+        parts.append(text_at(0, y + 12, truncate(label, _LANE_LETTERS), style="strong"))
+        parts += (tag("circle", cx=across(at), cy=y + 26, r=4, class_=style) for at, style in marks)
+    parts.append(text_at(0, height + 14, str(first.date())))
+    parts.append(text_at(_LANES_WIDTH, height + 14, str(last.date()), anchor="end"))
+    return picture(name, caption, (_LANES_WIDTH, height + 20), parts, style="middle")

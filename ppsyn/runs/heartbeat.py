@@ -7,6 +7,7 @@ steps back and never what is charged: two processes that go on with one run meet
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from itertools import count
 from threading import Event, Thread
 from uuid import uuid4
@@ -47,6 +48,14 @@ def is_beating(store: Store, run: str) -> bool:
         if now != first:
             return now is not None
     return False
+
+
+def was_heard(store: Store, run: str) -> bool:
+    """Whether a process gave a sign within the last minute, by the clocks of the store and of this machine.
+
+    For a person who looks. What decides anything waits, as `is_beating` does.
+    """
+    return _seen(store, run) is not None and not store.is_older(_folder(run), timedelta(seconds=_SILENCE_SECONDS))
 
 
 def _beat(store: Store, run: str, token: str, is_over: Event) -> None:

@@ -8,6 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from support.browsers import CUT_OFF, FAINT, Theme, chromium
+from support.overviews import overview_page
 from support.published import shared_release
 from support.reports import hostile_release, private_page, quality_page, wide_release
 
@@ -18,6 +19,7 @@ PICTURES = {
     "report.html": ("account", "spending", "distances", "heat", "graph", "attribute-0", "together-0"),
     "private-report.html": ("heat", "histogram", "attribute-0", "together-0", "ranges", "classifiers"),
     "quality.html": ("quality",),
+    "overview.html": ("accounts", "history"),
 }
 
 
@@ -51,14 +53,17 @@ def browser() -> Generator[Browser]:
         pytest.param("private hostile", marks=pytest.mark.slow),
         pytest.param("private wide", marks=pytest.mark.slow),
         pytest.param("quality", marks=pytest.mark.slow),
+        "overview",
     ],
 )
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pages about a small table, about one with hostile names, and about one with many columns.
 
-    They are the reports of releases, an owner's own, and that of figures which were paid for.
+    They are the reports of releases, an owner's own, that of figures which were paid for, and the overview of a store.
     """
     folder = tmp_path_factory.mktemp("pages")
+    if request.param == "overview":
+        return overview_page(folder / "overview.html")
     if request.param in ("plain", "private", "quality"):
         release = shared_release(tmp_path_factory)
     elif "hostile" in request.param:
