@@ -6,18 +6,35 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
+import click
 import grimp
 import pytest
+
+import ppsyn
+from ppsyn.flows.cli.main import main
+from ppsyn.mechanisms import MECHANISMS
+from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.release import CsvSource
+from ppsyn.schemas.types import Outside
 
 ROOT = Path(__file__).parents[1]
 PRIVACY = (ROOT / "ppsyn" / "PRIVACY.md").read_text(encoding="utf-8")
 SOURCES = sorted({path.resolve() for package in ("ppsyn", "schemas") for path in (ROOT / package).rglob("*.py")})
 
 CLAIMS = re.findall(r"^## (C\d+)\.", PRIVACY, re.MULTILINE)
-TABLE = re.findall(r"^\| (C\d+) \| (.+) \| `(.+)` \|$", PRIVACY, re.MULTILINE)
-PARTS = ("Statement.", "Assumptions.", "Proof.", "Pseudo-code.", "Function.", "Tests.")
+PARTS = ("Statement.", "Assumptions.", "Proof.", "Pseudo-code.", "Functions.", "Tests.")
+NAMES = sorted(set(re.findall(r"`([^`\n]+)`", PRIVACY)))
+FOREIGN = {"make_noisy_max"}
+"""Of OpenDP."""
+
+WORDS = {
+    *FOREIGN, *ppsyn.__all__, *MECHANISMS, *PersonUnit.model_fields, *CsvSource.model_fields,
+    *get_args(get_args(Outside)[0]),
+}  # fmt: skip
 
 LOOP = ("ppsyn.mechanisms", "ppsyn.model", "ppsyn.generation")
 PRIVATE = ("ppsyn.privacy.curator", "ppsyn.privacy.noise", "ppsyn.data", "ppsyn.evaluation", "ppsyn.benchmark")
@@ -90,17 +107,84 @@ def test_a_privacy_test_names_a_claim_that_exists_and_that_its_file_is_about(fil
     assert {claim_of(name) for name in names} == {claim_of(file)} <= set(CLAIMS)
 
 
-@pytest.mark.parametrize(("claim", "functions", "file"), TABLE, ids=CLAIMS)
-def test_what_the_table_of_claims_names_exists(claim: str, functions: str, file: str) -> None:
-    assert claim_of(file) == claim
-    assert file in privacy_tests()
-    for name in re.findall(r"`([\w.]+)`", functions):
-        module, attribute = f"ppsyn.{name}".rsplit(".", 1)
-        assert hasattr(importlib.import_module(module), attribute)
+def part_of(claim: str, part: str) -> list[str]:
+    """What a part of a claim names."""
+    section = PRIVACY.split(f"\n## {claim}.")[1].split("\n## ")[0]
+    return re.findall(r"`([^`\n]+)`", section.split(f"**{part}**")[1].split("\n**")[0].split("\n\n")[0])
 
 
-def test_every_claim_is_in_the_table() -> None:
-    assert [claim for claim, _, _ in TABLE] == CLAIMS
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_functions_of_a_claim_are_code(claim: str) -> None:
+    functions = part_of(claim, "Functions.")
+    assert functions
+    assert [name for name in functions if not callable(code_named(name))] == []
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_tests_of_a_claim_begin_with_its_own(claim: str) -> None:
+    files = part_of(claim, "Tests.")
+    own = [f"tests/privacy/{file}" for file in privacy_tests() if claim_of(file) == claim]
+    assert own
+    assert set(own) <= set(files)
+    assert files[0] in own
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_claims_name_exists(name: str) -> None:
+    assert is_known(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "privacy.noise.add_gaussian",
+        "Crowd",
+        "ppsyn nothing",
+        "make nothing",
+        "docs/nothing.md",
+        "nothing: true",
+        "held",
+    ],
+)
+def test_what_does_not_exist_is_found_out(name: str) -> None:
+    assert not is_known(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is such code, such a file, command, mechanism, or setting."""
+    first, *rest = name.split(" ")
+    if "/" in name or name.endswith(".toml"):
+        return (ROOT / name).exists()
+    if first == "make":
+        return re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE) is not None
+    if first == "ppsyn" and rest:
+        return command_named(rest) is not None
+    return first.removesuffix(":") in WORDS or ("." in name and code_named(name) is not None)
+
+
+def command_named(words: list[str]) -> object:
+    """The command of these words."""
+    command: object = main
+    for word in words:
+        command = command.commands.get(word) if isinstance(command, click.Group) else None
+    return command
+
+
+def code_named(name: str) -> object:
+    """What has this name below ppsyn."""
+    *above, last = f"ppsyn.{name}".split(".")
+    for depth in range(len(above), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(above[:depth]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in above[depth:]:
+            found = getattr(found, attribute, None)
+        if depth == len(above) and not hasattr(found, last):
+            with suppress(ModuleNotFoundError):
+                return importlib.import_module(f"ppsyn.{name}")
+        return getattr(found, last, None)
+    return None
 
 
 def test_claims_and_limits_that_the_code_cites_exist() -> None:
