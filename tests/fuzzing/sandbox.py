@@ -36,7 +36,7 @@ _ENVIRONMENT = {
 
 _MODULES = (
     "ppsyn.flows.cli.main", "ppsyn.flows.preflight", "ppsyn.mechanisms.forecast", "ppsyn.quality.run",
-    "ppsyn.evaluation.owner_report.page", "ppsyn.runs.cleanup", "ppsyn.schema_draft", "ppsyn.evaluation.schema_check",
+    "ppsyn.evaluation.owner_report", "ppsyn.runs.cleanup", "ppsyn.schema_draft", "ppsyn.evaluation.schema_check",
     "ppsyn.synthesis_files",
     "ppsyn.data.ingest", "ppsyn.releases.audit", "great_expectations", "rich.console", "fuzzing.commands",
 )  # fmt: skip
