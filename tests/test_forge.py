@@ -40,6 +40,15 @@ def test_every_target_that_the_workflow_and_the_guide_name_exists() -> None:
     assert named <= TARGETS
 
 
+def test_schedules_are_waited_for_once_a_week_with_the_newest_versions() -> None:
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    weekly = workflow["jobs"]["weekly"]
+    times = [one["cron"] for one in workflow[True]["schedule"]]  # YAML reads the key `on` as true
+    (time,) = (time for time in times if f"github.event.schedule == '{time}'" in weekly["if"])
+    assert time.split()[4] in set("0123456")
+    assert any(step.get("run", "").startswith("make test-newest") for step in weekly["steps"])
+
+
 def test_the_hooks_run_programs_of_the_environment() -> None:
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     programs = [ROOT / hook["entry"].split()[0] for hook in repository["hooks"]]
