@@ -9,6 +9,7 @@ from ppsyn.flows.cli.exit_codes import MEANINGS
 from ppsyn.flows.cli.overview import overview
 from ppsyn.flows.cli.plan import plan
 from ppsyn.flows.cli.quality import private_report, quality
+from ppsyn.flows.cli.record import record
 from ppsyn.flows.cli.release import release
 from ppsyn.flows.cli.releases import audit, regenerate
 from ppsyn.flows.cli.schema import schema
@@ -47,6 +48,7 @@ def main() -> None:
       ppsyn overview --html overview.html
       ppsyn audit out/releases/adult/latest
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
+      ppsyn record out/releases/adult/RUN
       ppsyn quality out/releases/adult/RUN --rho 0.001
       ppsyn private-report out/releases/adult/RUN
       ppsyn benchmark --mechanisms ppsyn,aim --epsilons 0.1,1
@@ -64,6 +66,7 @@ for _command in (
     clean,
     audit,
     regenerate,
+    record,
     quality,
     private_report,
     benchmark,
