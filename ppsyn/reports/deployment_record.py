@@ -190,7 +190,9 @@ def _loss(facts: Facts) -> dict[str, object]:
             f"person {facts.unit.removeprefix('person, by ').removesuffix(' each')} count, chosen at random before "
             "anything is measured."
         )
-        details += " This holds but for an event of probability below 2^-119, that the marks of two persons are equal."
+        details += (
+            " This holds but for an event of probability below 2^-119, that the pseudonyms of two persons are equal."
+        )
     return {
         "privacy_unit": f"{'person' if facts.is_person else 'row'} of {manifest.dataset}",
         "privacy_unit_details": neighbours,
