@@ -28,7 +28,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from ppsyn.errors import translated
-from ppsyn.flows.cli.exit_codes import ServerError
+from ppsyn.flows.cli.output import ServerError
 
 _PATIENCE_SECONDS = 180
 _GOODBYE_SECONDS = 10

@@ -20,7 +20,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import PrefectException
 
 from ppsyn.errors import PPSynError, translated
-from ppsyn.flows.cli.exit_codes import ServerError
+from ppsyn.flows.cli.output import ServerError
 from ppsyn.flows.run_choice import dataset_in
 from ppsyn.privacy.budget import rho_of
 from ppsyn.reports.overview import Planned, Trouble

@@ -14,9 +14,9 @@ from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
-from ppsyn.tasks import artifacts, dask, ingest, publish, synthesize
-from ppsyn.tasks.messages import failed, tell, tell_errors_in_a_sentence
-from ppsyn.tasks.run_registry import watchers
+from ppsyn.tasks import artifacts, dask
+from ppsyn.tasks import release as steps
+from ppsyn.tasks.run_registry import failed, tell, tell_errors_in_a_sentence, watchers
 
 _MOST_STARTS = 10
 """Of one flow run, by whoever resumes it: one that dies each time does not do so for ever."""
@@ -59,27 +59,27 @@ def _flow_run() -> FlowRun:
 
 
 def _release(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> str:
-    ingest.check_inputs(ref, config, table)
-    ingest.open_account(ref, config, table)
+    steps.check_inputs(ref, config, table)
+    steps.open_account(ref, config, table)
     with beating(open_store(ref.root), ref.run):
-        synthesize.restore(ref)
-        if not publish.is_published(ref):
+        steps.restore(ref)
+        if not steps.is_published(ref):
             tell("reading the table")
-            ingest.ingest(ref)
+            steps.ingest(ref)
             with ExitStack() as workers:
-                if synthesize.stage(ref) != "done":
+                if steps.stage(ref) != "done":
                     runner = workers.enter_context(dask.start_workers(ref.runtime))
                     workers.enter_context(dask.count_on(ref, runner))
                     tell("counting marginals")
-                    synthesize.count_marginals(ref)
+                    steps.count_marginals(ref)
                 _synthesize(ref)
             tell("generating rows")
-            publish.generate(ref)
+            steps.generate(ref)
             tell("checking rows")
-            publish.validate(ref)
+            steps.validate(ref)
             tell("writing the release")
-            publish.write_artifacts(ref)
-        url = publish.publish(ref)
+            steps.write_artifacts(ref)
+        url = steps.publish(ref)
     artifacts.show_release(ref, url)
     get_run_logger().info(f"published {url}")
     return url
@@ -88,14 +88,14 @@ def _release(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> str:
 def _synthesize(ref: RunRef) -> None:
     """One-way marginals, then rounds, until the budget is used."""
     logger, bar = get_run_logger(), artifacts.ProgressBar(ref)
-    synthesize.measure_one_way(ref)
-    while (stage := synthesize.stage(ref)) != "done":
-        number = synthesize.round_number(ref)
+    steps.measure_one_way(ref)
+    while (stage := steps.stage(ref)) != "done":
+        number = steps.round_number(ref)
         if stage == "select":
-            synthesize.select(ref, number)
-        synthesize.measure(ref, number)
-        synthesize.fit(ref, number)
-        synthesize.checkpoint(ref, number)
+            steps.select(ref, number)
+        steps.measure(ref, number)
+        steps.fit(ref, number)
+        steps.checkpoint(ref, number)
         bar.move()
-        logger.info(synthesize.describe(ref))
+        logger.info(steps.describe(ref))
     artifacts.show_rounds(ref)

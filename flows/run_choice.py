@@ -13,7 +13,7 @@ from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import Store, open_store
-from ppsyn.tasks.messages import tell
+from ppsyn.tasks.run_registry import tell
 
 
 def choose(flow_run: FlowRun, config: ReleaseConfig, table: TableSchema, resume: str | None, *, is_new: bool) -> RunRef:

@@ -15,7 +15,7 @@ from ppsyn.arrays import Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError
 from ppsyn.extras import require
-from ppsyn.generation.axes import cells_of
+from ppsyn.generation.decoding import cells_of
 from ppsyn.generation.plan import Recipe
 from ppsyn.generation.sampling import check_count, prepare
 from ppsyn.mechanisms import MECHANISMS

@@ -1,7 +1,9 @@
-"""What is published beside a synthetic table."""
+"""What is published beside a synthetic table: the manifest, and the verdict of its validation."""
 
 from datetime import datetime
 from typing import Literal
+
+from pydantic import JsonValue
 
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
 from ppsyn.schemas.release import GenerationConfig
@@ -80,3 +82,24 @@ class Manifest(FrozenModel):
     def to_bytes(self) -> bytes:
         """The manifest as it is stored."""
         return self.model_dump_json(indent=2).encode() + b"\n"
+
+
+class ValidationResult(FrozenModel):
+    """One expectation, over the whole table."""
+
+    column: str | None
+    """The column, or None if it is about the table."""
+    about: Literal["columns", "dtype", "nulls", "values"]
+    expectation: str
+    """As Great Expectations names it."""
+    kwargs: dict[str, JsonValue]
+    """What was expected, as the schema writes it."""
+    success: bool
+
+
+class Validation(FrozenModel):
+    """The verdict on a synthetic table."""
+
+    success: bool
+    """Whether every expectation was met."""
+    results: tuple[ValidationResult, ...]

@@ -1,9 +1,19 @@
-"""The runs that this process goes on with. Tasks are told names and addresses; what they stand for is here."""
+"""The runs of this process, by reference, and what a flow run says while it works on one.
 
+Tasks receive names and addresses; the live objects are here.
+"""
+
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
+from prefect import get_run_logger
+from prefect.client.schemas.objects import State as FlowState
+from prefect.states import Failed
+from typing_extensions import override
+
+from ppsyn.errors import ClusterError, InvariantError, PPSynError, RunTakenError, SourceError, StoreError
 from ppsyn.mechanisms.base import State
 from ppsyn.runs.run import Run
 from ppsyn.schemas.run import RunRef
@@ -54,3 +64,41 @@ def watched_by(watcher: Watcher) -> Generator[None]:
 def watchers() -> tuple[Watcher, ...]:
     """Who is to be told."""
     return tuple(_WATCHERS)
+
+
+_PASSING = (StoreError, ClusterError, SourceError, RunTakenError)
+"""What another try may get past, later."""
+
+REFUSED = "Refused"
+"""The state of a flow run that would end the same way however often it is tried."""
+
+
+def tell(stage: str) -> None:
+    """Say what is done now, to the flow run's log and to whoever watches."""
+    get_run_logger().info(stage)
+    for watcher in watchers():
+        watcher.entered(stage)
+
+
+def failed(error: PPSynError) -> FlowState[str]:
+    """The state of a flow run that met this error: its sentence, and whether it is worth another try."""
+    return Failed(name="Failed" if isinstance(error, _PASSING) else REFUSED, message=str(error), data=error)
+
+
+class _InASentence(logging.Filter):
+    """Prefect logs a traceback for each error; ours say all there is to say."""
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, PPSynError) and not isinstance(error, InvariantError):
+            record.msg, record.args, record.exc_info, record.exc_text = str(error), (), None, None
+        return True
+
+
+def tell_errors_in_a_sentence() -> None:
+    """Have Prefect log no traceback of errors that are foreseen."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(known, _InASentence) for known in logger.filters):
+            logger.addFilter(_InASentence())

@@ -12,8 +12,8 @@ import yaml
 from ppsyn.benchmark.contenders import contender
 from ppsyn.benchmark.results import Row
 from ppsyn.errors import CapExceededError, ModelTooLargeError
-from ppsyn.flows.cli.exit_codes import MEANINGS, Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import MEANINGS, Exit
 from ppsyn.flows.cli.releases import describe_left_out
 from ppsyn.schemas.benchmark import METRICS
 from ppsyn.schemas.columns import KINDS

@@ -111,7 +111,7 @@ assert ppsyn.load("saved").table.equals(release.table)
 """
 MISSING: Mapping[str, tuple[str, str]] = {
     "a flow": ("import ppsyn.flows.release", "pipeline"),
-    "a task": ("import ppsyn.tasks.ingest", "pipeline"),
+    "a task": ("import ppsyn.tasks.release", "pipeline"),
     "a progress bar": ("ppsyn.synthesize(frame, schema, rho=1.0, rounds=1, progress=True)", "pipeline"),
     "another estimator": ("ppsyn.synthesize(frame, schema, rho=1.0, estimator='mbi')", "mbi"),
     "a model for mbi": ("release.to_mbi()", "mbi"),
@@ -123,7 +123,7 @@ MISSING: Mapping[str, tuple[str, str]] = {
     "the benchmark": ("import ppsyn.benchmark.runs", "benchmark"),
     "the self-test": ("import ppsyn.selftest.suite", "benchmark"),
     "a classifier": (
-        "from ppsyn.data.encoding import encode; from ppsyn.evaluation.classification import Target, misclassified; "
+        "from ppsyn.data.encoding import encode; from ppsyn.evaluation.metrics import Target, misclassified; "
         "table = encode(frame, schema); misclassified(table, table, Target('a', 'a', 1))",
         "benchmark",
     ),

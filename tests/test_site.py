@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from support.browsers import CUT_OFF, FAINT, Theme, chromium
 from support.docs_site import ROOT, build, shared_site
 
-from ppsyn.flows.cli.exit_codes import MEANINGS
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import MEANINGS
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.table import TableSchema
 

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import click
 
-from ppsyn.flows.cli.exit_codes import MEANINGS
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import MEANINGS
 
 _KEPT = "\b\n"
 """The prefix of a help paragraph whose line breaks are kept."""

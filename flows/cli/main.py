@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from ppsyn.flows.cli.accounts import abandon, budget, clean
 from ppsyn.flows.cli.benchmark import benchmark
-from ppsyn.flows.cli.exit_codes import MEANINGS
+from ppsyn.flows.cli.output import MEANINGS
 from ppsyn.flows.cli.overview import overview
 from ppsyn.flows.cli.plan import plan
 from ppsyn.flows.cli.quality import private_report, quality
@@ -15,7 +15,7 @@ from ppsyn.flows.cli.releases import audit, regenerate
 from ppsyn.flows.cli.schema import schema
 from ppsyn.flows.cli.selftest import selftest
 from ppsyn.schemas.limits import TOLD_CHARACTERS
-from ppsyn.schemas.texts import check_text
+from ppsyn.schemas.types import check_text
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {told}" for code, told in MEANINGS.items())

@@ -1,21 +1,69 @@
-"""What commands print: tables, JSON, questions and errors."""
+"""What commands print, tables, JSON, questions and errors, and the exit code they end with."""
 
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 import click
-
-from ppsyn.flows.cli.exit_codes import Exit, exit_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PIPE_COLUMNS = 10_000
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+class ServerError(Exception):
+    """A Prefect server that does not start or does not answer."""
+
+
+class Exit(IntEnum):
+    """Exit codes; 0 is done, 1 a defect."""
+
+    MISTAKE = 2
+    BUDGET = 3
+    RESUME = 4
+    AUDIT = 5
+    STORE = 6
+    INTERRUPTED = 130
+
+
+MEANINGS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "done",
+        1: "a defect of ppsyn",
+        Exit.MISTAKE: "a mistake in the command, the release file, the schema or the table",
+        Exit.BUDGET: "the account does not have what was asked for",
+        Exit.RESUME: "the run cannot be resumed, or another process goes on with it",
+        Exit.AUDIT: "the audit found something",
+        Exit.STORE: "a store, a database, the Prefect server or Dask failed; try again, or resume",
+        Exit.INTERRUPTED: "interrupted; resume",
+    }
+)
+"""What each code says, in `ppsyn --help` and in the docs."""
+
+
+def exit_of(error: Exception) -> Exit | None:
+    """The exit code of a failure that is not a defect."""
+    from ppsyn import errors  # after help was shown
+
+    codes: tuple[tuple[type[Exception], Exit | None], ...] = (
+        (errors.InvariantError, None),
+        (errors.AccountError, Exit.BUDGET),
+        (errors.BudgetExceededError, Exit.BUDGET),
+        (errors.AuditError, Exit.AUDIT),
+        (errors.RunError, Exit.RESUME),
+        (errors.StoreError, Exit.STORE),
+        (errors.ClusterError, Exit.STORE),
+        (ServerError, Exit.STORE),
+        (errors.PPSynError, Exit.MISTAKE),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), None)
 
 
 def handle_errors(function: F) -> F:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ppsyn.flows.cli.exit_codes import Exit, exit_of
 from ppsyn.flows.cli.locations import FilePath, check_unpublished, open_store_at, store_options
-from ppsyn.flows.cli.output import JSON_OPTION, coloured, handle_errors, print_json, print_table
+from ppsyn.flows.cli.output import JSON_OPTION, Exit, coloured, exit_of, handle_errors, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +63,7 @@ def overview(files: tuple[str, ...], is_audited: bool, html: Path | None, as_jso
 
 def _planned(files: tuple[str, ...]) -> tuple[list[Planned], list[Trouble], list[Exception]]:
     """What is to come, as Prefect and these files tell; and what of that is not known."""
-    from ppsyn.flows.cli.exit_codes import ServerError
+    from ppsyn.flows.cli.output import ServerError
     from ppsyn.flows.ephemeral_server import QUIET, is_configured, see_that_it_answers
     from ppsyn.flows.preflight import read_release
     from ppsyn.privacy.budget import rho_of

@@ -15,9 +15,8 @@ from uuid import uuid4
 import click
 
 from ppsyn.errors import ConfigError, StoreError, translated
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.locations import FilePath, bucket_options, open_release_at, open_store_at
-from ppsyn.flows.cli.output import JSON_OPTION, coloured, handle_errors, print_json
+from ppsyn.flows.cli.output import JSON_OPTION, Exit, coloured, handle_errors, print_json
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS, WORKERS
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ppsyn.errors import ConfigError, StoreError, translated
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.locations import FilePath, bucket_options, files_at, table_at
-from ppsyn.flows.cli.output import handle_errors, print_lines, print_table
+from ppsyn.flows.cli.output import Exit, handle_errors, print_lines, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

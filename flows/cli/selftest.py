@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ppsyn.flows.cli.exit_codes import Exit
-from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
+from ppsyn.flows.cli.output import JSON_OPTION, Exit, handle_errors, print_json
 
 if TYPE_CHECKING:
     from ppsyn.selftest.attacks import Finding

@@ -7,26 +7,27 @@ import hashlib
 import json
 import multiprocessing
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
-from ppsyn.benchmark.classify import FOLDS, cross_validate, targets_of
+from ppsyn.arrays import Ints
 from ppsyn.benchmark.contenders import Made, contender
 from ppsyn.benchmark.results import Row, read_row
 from ppsyn.benchmark.tables import digest_of, open_table, random_workload
 from ppsyn.code_version import code_version
 from ppsyn.data.encoding import EncodedTable
-from ppsyn.domain import Clique
+from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError, InvariantError, PPSynError
 from ppsyn.evaluation import workload_error
-from ppsyn.evaluation.metrics import all_marginals, range_error, range_queries
+from ppsyn.evaluation.metrics import Target, all_marginals, misclassified, range_error, range_queries, rows_of
 from ppsyn.schemas.benchmark import BenchmarkRun, BenchmarkSettings
 from ppsyn.worker_process import prepare
 
@@ -179,3 +180,53 @@ def _measure(run: BenchmarkRun) -> Row:
         raise
     except PPSynError as error:
         raise ConfigError(str(error)) from None
+
+
+FOLDS = 5
+
+Make: TypeAlias = Callable[[EncodedTable, int], EncodedTable]
+"""From the rows to learn from and the number of the fold to synthetic rows."""
+
+
+TARGETS: Mapping[str, tuple[Target, ...]] = {
+    "adult": (
+        Target("income above 50K", "income>50K", 1),
+        Target("income above 50K", "income", 1),
+        Target("male", "sex", 1),
+        Target("bachelor's degree or more", "education-num", 12, hidden=("education",)),
+    ),
+    "br2000": (Target("attribute 5", "5", 1), Target("attribute 7", "7", 1), Target("attribute 13", "13", 1)),
+}
+"""By table. The bundled Adult and that of the paper call the income differently."""
+
+
+def targets_of(dataset: str, domain: Domain) -> tuple[Target, ...]:
+    """What can be classified in a table; nothing in one that is not known."""
+    return tuple(target for target in TARGETS.get(dataset, ()) if target.attribute in domain.rank)
+
+
+def cross_validate(private_table: EncodedTable, targets: Sequence[Target], make: Make, seed: int) -> dict[str, float]:
+    """The misclassification rate of each target, averaged over the folds. Private.
+
+    Args:
+        private_table: The table.
+        targets: What to classify.
+        make: The mechanism.
+        seed: Of the division into folds; mechanisms with the same seed have the same folds.
+    """
+    rates: dict[str, list[float]] = {target.name: [] for target in targets}
+    for fold, (learned, tested) in enumerate(_folds(private_table, seed)):
+        synthetic = make(learned, fold)
+        for target in targets:
+            rates[target.name].append(misclassified(synthetic, tested, target))
+    return {name: float(np.mean(found)) for name, found in rates.items()}
+
+
+def _folds(table: EncodedTable, seed: int) -> Iterator[tuple[EncodedTable, EncodedTable]]:
+    """Each time four parts to learn from and one to test on."""
+    rows = len(table.columns[table.domain.names[0]])
+    order: Ints = np.random.default_rng(seed).permutation(rows)
+    parts = np.array_split(order, FOLDS)
+    for fold, tested in enumerate(parts):
+        learned = np.concatenate([part for number, part in enumerate(parts) if number != fold])
+        yield rows_of(table, learned), rows_of(table, tested)

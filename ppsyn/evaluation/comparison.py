@@ -13,8 +13,16 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.data.marginals.kernel import Block, count_blocks
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError
-from ppsyn.evaluation.classification import Target, classes_of, misclassified, rows_of
-from ppsyn.evaluation.metrics import RangeQuery, range_fractions, range_queries, total_variation
+from ppsyn.evaluation.metrics import (
+    RangeQuery,
+    Target,
+    classes_of,
+    misclassified,
+    range_fractions,
+    range_queries,
+    rows_of,
+    total_variation,
+)
 from ppsyn.mechanisms.candidates import workload_cliques
 from ppsyn.reports.formatting import name_codes
 from ppsyn.schemas.columns import ColumnSchema

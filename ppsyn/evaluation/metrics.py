@@ -1,4 +1,4 @@
-"""How far a synthetic table is from the real one, by marginals and by range queries. All of it is private.
+"""How far a synthetic table is from the real one, by marginals, range queries and a classifier. All of it is private.
 
 A range query asks which fraction of the rows lies in a box of codes. The paper asks them over 210
 sets of three attributes, drawn by weights from squared exponential draws, and over 37 sets of five
@@ -14,13 +14,17 @@ counted; codes without an order are taken in the order of their codes.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from ppsyn.arrays import Floats, Ints
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
+from ppsyn.extras import require
 
 MAX_CELLS = 10_000
 RANGES_A_SET = 10
@@ -120,3 +124,72 @@ def range_error(private_table: EncodedTable, synthetic: EncodedTable, queries: S
         return None
     real, made = (range_fractions(TableCounter(table), table.domain, queries) for table in (private_table, synthetic))
     return float(np.mean((real - made) ** 2))
+
+
+Classes: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a classifier predicts from the other attributes: whether a code lies from `least` to `most`.
+
+    Attributes:
+        name: What a positive answer means.
+        hidden: Attributes that say the same in other words.
+        most: By default the last code.
+    """
+
+    name: str
+    attribute: str
+    least: int
+    hidden: tuple[str, ...] = ()
+    most: int | None = None
+
+
+class _Classifier(Protocol):
+    def fit(self, X: csr_matrix, y: Classes) -> object: ...
+
+    def predict(self, X: csr_matrix) -> Classes: ...
+
+
+def rows_of(table: EncodedTable, chosen: Ints) -> EncodedTable:
+    """Some rows of a table. As private as the table."""
+    return EncodedTable(table.domain, {name: column[chosen] for name, column in table.columns.items()})
+
+
+def misclassified(synthetic: EncodedTable, tested: EncodedTable, target: Target) -> float:
+    """The fraction of `tested` that a classifier trained on `synthetic` gets wrong. Private.
+
+    It solves the primal problem, which draws nothing at random. If `synthetic` has one class only, it predicts that
+    class for all rows.
+    """
+    actual, learned = classes_of(tested, target), classes_of(synthetic, target)
+    if learned.all() or not learned.any():
+        predicted: Classes = np.full(actual.shape, bool(learned.any()))
+    else:
+        require("benchmark", "A classifier")
+        from sklearn.svm import LinearSVC  # noqa: PLC0415  # an extra
+
+        classifier = cast(_Classifier, LinearSVC(dual=False))  # pyright: ignore[reportArgumentType]  # guessed from "auto"
+        classifier.fit(_one_hot(synthetic, target), learned)
+        predicted = classifier.predict(_one_hot(tested, target))
+    return float(np.mean(np.not_equal(actual, predicted), dtype=np.float64))
+
+
+def classes_of(table: EncodedTable, target: Target) -> Classes:
+    """Which rows belong to the target. As private as the table."""
+    codes = table.columns[target.attribute]
+    is_hit = codes >= target.least
+    return is_hit if target.most is None else is_hit & (codes <= target.most)
+
+
+def _one_hot(table: EncodedTable, target: Target) -> csr_matrix:
+    """A row of zeros and ones for each row, of all attributes that do not give the target away."""
+    left_out = {target.attribute, *target.hidden}
+    features = [attribute for attribute in table.domain.attributes if attribute.name not in left_out]
+    starts = np.cumsum([0, *(attribute.size for attribute in features)])
+    columns = [table.columns[a.name] + start for a, start in zip(features, starts.tolist(), strict=False)]
+    positions = np.stack(columns, axis=1)
+    rows, width = positions.shape
+    ends: Ints = np.arange(rows + 1, dtype=np.int64) * width
+    return csr_matrix((np.ones(positions.size), positions.ravel(), ends), shape=(rows, int(starts[-1])))

@@ -17,8 +17,7 @@ from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
-from ppsyn.model.estimation import Effort
-from ppsyn.model.estimators import ENGINES
+from ppsyn.model.estimation import ENGINES, Effort
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import unfitted
 from ppsyn.model.measurement import Measurement

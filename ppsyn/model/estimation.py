@@ -1,14 +1,16 @@
-"""Fit the model to noisy measurements (the Private-PGM estimator)."""
+"""Fit the model to noisy measurements: the Private-PGM estimator, or mbi's by name."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
+from ppsyn.extras import require
 from ppsyn.model import kernel
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, flatten, unfitted, unflatten
@@ -125,3 +127,22 @@ def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalMo
             raise InvariantError("Expected a warm start whose cliques are all measured.")
         potentials[new] += table.reshape([domain[name].size if name in old else 1 for name in new])
     return flatten(cliques, potentials)
+
+
+class Engine(Protocol):
+    """Fits a model to measurements, starting from `warm`. Deterministic."""
+
+    def __call__(self, measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
+        """Return the fitted model and how the fit went."""
+        ...
+
+
+def fit_with_mbi(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
+    """Fit with mbi's mirror descent: the reference. It compiles a program for every new set of cliques."""
+    require("mbi", "The estimator 'mbi'")
+    from ppsyn.model import mbi_adapter as exchange  # noqa: PLC0415  # JAX takes seconds to import; only this engine needs it
+
+    return exchange.fit(measurements, warm, effort)
+
+
+ENGINES: Mapping[str, Engine] = {"tree": fit, "mbi": fit_with_mbi}

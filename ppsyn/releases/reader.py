@@ -28,9 +28,8 @@ from ppsyn.releases.tables import charges_of, read_rows, unpack_answers, unpack_
 from ppsyn.schemas.account import Grant, Reservation, from_bytes
 from ppsyn.schemas.files import other_format
 from ppsyn.schemas.limits import DOCUMENT_BYTES
-from ppsyn.schemas.manifest import RELEASE_FORMAT, FileDigest, Manifest
+from ppsyn.schemas.manifest import RELEASE_FORMAT, FileDigest, Manifest, Validation
 from ppsyn.schemas.run import RunRef
-from ppsyn.schemas.validation import Validation
 from ppsyn.serialization import unpack
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis

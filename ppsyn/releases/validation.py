@@ -15,8 +15,8 @@ from ppsyn.data.encoding.table import read_positions
 from ppsyn.data.validation import Expectation, judge
 from ppsyn.schemas.columns import BinnedColumn, BooleanColumn, CategoricalColumn, ColumnSchema
 from ppsyn.schemas.columns.intervals import Axis
+from ppsyn.schemas.manifest import Validation, ValidationResult
 from ppsyn.schemas.table import TableSchema
-from ppsyn.schemas.validation import Validation, ValidationResult
 
 _LONG = 1_000
 """A list of more values is checked here, and Great Expectations is told of each value whether it is listed."""

@@ -34,8 +34,7 @@ from ppsyn.reports.released import (
     synthetic_counts,
 )
 from ppsyn.schemas.columns import BooleanColumn, CategoricalColumn, ColumnSchema
-from ppsyn.schemas.manifest import Guarantee
-from ppsyn.schemas.validation import ValidationResult
+from ppsyn.schemas.manifest import Guarantee, ValidationResult
 
 _LARGE_FACTOR = 1000
 """From here on the digits of a factor mean nothing."""

@@ -19,8 +19,7 @@ from ppsyn.reports.charts import Bar, Edge
 from ppsyn.reports.formatting import name_group
 from ppsyn.schemas.account import Charge, Grant, Line, Reservation
 from ppsyn.schemas.columns import ColumnSchema
-from ppsyn.schemas.manifest import Manifest
-from ppsyn.schemas.validation import Validation
+from ppsyn.schemas.manifest import Manifest, Validation
 from ppsyn.synthesis import Synthesis
 
 MAX_COUNTED_ROWS = 8 * BLOCK_ROWS

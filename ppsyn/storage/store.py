@@ -25,8 +25,17 @@ from typing_extensions import override
 from ppsyn.errors import MissingError, StoreError, translated
 from ppsyn.schemas.limits import ARRAYS_BYTES
 from ppsyn.schemas.locations import Location
-from ppsyn.storage.local import remove, remove_empty, rename_folder, sync
-from ppsyn.storage.private_objects import cause, close_file, is_private, make_folders, shown
+from ppsyn.storage.local import (
+    cause,
+    close_file,
+    is_private,
+    make_folders,
+    remove,
+    remove_empty,
+    rename_folder,
+    shown,
+    sync,
+)
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

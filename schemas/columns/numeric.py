@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from ppsyn.schemas.columns.base import whole_dtypes
-from ppsyn.schemas.columns.binned import Binned, undivided
+from ppsyn.schemas.columns.base import Binned, undivided, whole_dtypes
 from ppsyn.schemas.columns.intervals import (
     Intervals,
     equal_real_starts,

@@ -11,8 +11,7 @@ import numpy as np
 from pydantic import field_validator
 from typing_extensions import override
 
-from ppsyn.schemas.columns.base import V
-from ppsyn.schemas.columns.binned import Binned, undivided
+from ppsyn.schemas.columns.base import Binned, V, undivided
 from ppsyn.schemas.columns.calendar import (
     DAY_MICROSECONDS,
     DateUnit,

@@ -18,8 +18,8 @@ from support.benchmark_tables import OTHER, QUICK, toy_settings, write_toys
 from ppsyn.benchmark.summary import WARNING
 from ppsyn.errors import ConfigError, ModelTooLargeError
 from ppsyn.flows.benchmark import benchmark
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 

@@ -20,8 +20,7 @@ from support import dying_worker
 from support.late_worker import PREFIX, Copy, count_late, count_now
 from support.small_release import write_release
 
-from ppsyn.data.marginals import Rows, TableCounter
-from ppsyn.data.marginals import cache as held
+from ppsyn.data.marginals import Rows, TableCounter, counter
 from ppsyn.data.marginals import distributed as spread
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain
@@ -46,11 +45,11 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def both(snapshot: Snapshot, cliques: Iterable[Clique], room_mb: float, rows: Rows | None = None) -> TableCounter:
         asked = list(cliques)
         assert isinstance(rows, spread.Spread)
-        counter = held.open_counter(snapshot, asked, room_mb, rows)
-        for clique, counts in counter.marginals(asked):
+        opened = counter.open_counter(snapshot, asked, room_mb, rows)
+        for clique, counts in opened.marginals(asked):
             assert counts.tobytes() == snapshot.count([clique])[0].tobytes()
         seen.append(len(asked))
-        return counter
+        return opened
 
     monkeypatch.setattr(runs, "open_counter", both)
     return seen

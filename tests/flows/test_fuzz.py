@@ -11,7 +11,7 @@ from fuzzing.cases import FIFO, KINDS, Case, make
 from fuzzing.judge import Judge
 from fuzzing.known import kept, known
 
-from ppsyn.flows.cli.exit_codes import Exit
+from ppsyn.flows.cli.output import Exit
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")
 

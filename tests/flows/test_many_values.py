@@ -8,8 +8,8 @@ import yaml
 from click.testing import CliRunner
 
 from ppsyn.errors import PPSynError
-from ppsyn.flows.cli.exit_codes import Exit, exit_of
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit, exit_of
 from ppsyn.flows.preflight import prepare, read_inputs
 
 CITIES, ZIPS, ROWS = 1_000, 99_999, 4_000

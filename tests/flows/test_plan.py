@@ -13,8 +13,8 @@ from support.private_tables import CANARY
 from support.small_release import DATASET, write_release
 
 from ppsyn.errors import PPSynError
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.flows.preflight import prepare, read_inputs
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_from

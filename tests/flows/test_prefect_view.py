@@ -15,7 +15,7 @@ from support.small_release import write_release
 from ppsyn.flows.prefect_view import look
 from ppsyn.privacy.budget import rho_of
 from ppsyn.schemas.release import load_release
-from ppsyn.tasks.messages import REFUSED
+from ppsyn.tasks.run_registry import REFUSED
 
 LATER = datetime.now(UTC) + timedelta(days=3)
 RUN = "20310203-040506-0a1b2c3d"

@@ -10,8 +10,8 @@ from support.private_tables import CANARY
 from support.small_release import table_text, write_release
 from support.terminals import on_a_terminal
 
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store

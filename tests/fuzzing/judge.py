@@ -14,7 +14,7 @@ from fuzzing.cases import FIFO, FOLDER, GONE, ZERO, Case, smaller
 from fuzzing.sandbox import ERR, MEMORY, OUT, environment
 from fuzzing.stage import CANARY_NUMBER, CANARY_TEXT
 
-from ppsyn.flows.cli.exit_codes import MEANINGS
+from ppsyn.flows.cli.output import MEANINGS
 
 _CODES = {code for code in MEANINGS if code != 1}
 _PRIVATE = (CANARY_TEXT.encode(), str(CANARY_NUMBER).encode(), f"{CANARY_NUMBER:,}".encode())

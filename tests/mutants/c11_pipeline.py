@@ -71,7 +71,7 @@ FAULTS = (
     Fault(
         "the ingest task returns how many fragments there are",
         "C11",
-        "tasks/ingest.py",
+        "tasks/release.py",
         '''def ingest(ref: RunRef) -> None:
     """Read the private table in batches, check it, and keep it as codes in the private store."""
     preflight.snapshot(ref)
@@ -157,7 +157,7 @@ FAULTS = (
     Fault(
         "the error of a store names a private object",
         "C11",
-        "ppsyn/storage/private_objects.py",
+        "ppsyn/storage/local.py",
         '    return "/".join(parts[: parts.index(_PRIVATE) + 1]) if is_private(key) else key\n',
         '    return "/".join(parts)\n',
         "The number of a fragment tells how many rows there are.",
@@ -166,7 +166,7 @@ FAULTS = (
     Fault(
         "others on the machine may read private files",
         "C11",
-        "ppsyn/storage/private_objects.py",
+        "ppsyn/storage/local.py",
         "_FOLDER_MODE, _FILE_MODE = 0o700, 0o600\n",
         "_FOLDER_MODE, _FILE_MODE = 0o755, 0o644\n",
         "Codes of rows and exact counts are their owner's alone.",

@@ -6,7 +6,7 @@ API = "ppsyn/api.py"
 PERSONS = "ppsyn/data/contributions.py"
 INGEST = "ppsyn/data/ingest.py"
 LINES = "ppsyn/data/sources/csv_lines.py"
-LOOP = "ppsyn/data/sources/csv_kernel.py"
+LOOP = "ppsyn/data/sources/csv_lines.py"
 CSV = "ppsyn/data/sources/csv.py"
 STABILITY = "ppsyn/data/sources/sql_stability.py"
 

@@ -37,8 +37,7 @@ from ppsyn.mechanisms.candidates import candidate_cliques
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
 from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.model import mbi_adapter as exchange
-from ppsyn.model.estimation import Effort, Fit, estimate_total
-from ppsyn.model.estimators import ENGINES
+from ppsyn.model.estimation import ENGINES, Effort, Fit, estimate_total
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, unfitted
 from ppsyn.model.measurement import Measurement

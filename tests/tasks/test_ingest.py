@@ -15,7 +15,7 @@ from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from ppsyn.tasks.ingest import check_inputs, ingest, open_account
+from ppsyn.tasks.release import check_inputs, ingest, open_account
 
 
 def config_of(folder: Path, root: str | None = None, **changes: object) -> ReleaseConfig:

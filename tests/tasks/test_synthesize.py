@@ -14,7 +14,7 @@ from ppsyn.releases.reader import released
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
-from ppsyn.tasks import publish, synthesize
+from ppsyn.tasks import release
 from ppsyn.tasks.run_registry import forget, run_of, watched_by, watchers
 
 
@@ -44,11 +44,11 @@ def ref(tmp_path: Path) -> Iterator[RunRef]:
 
 
 def one_round(ref: RunRef) -> None:
-    number = synthesize.round_number(ref)
-    synthesize.select.fn(ref, number)
-    synthesize.measure.fn(ref, number)
-    synthesize.fit.fn(ref, number)
-    synthesize.checkpoint.fn(ref, number)
+    number = release.round_number(ref)
+    release.select.fn(ref, number)
+    release.measure.fn(ref, number)
+    release.fit.fn(ref, number)
+    release.checkpoint.fn(ref, number)
 
 
 def checkpoints(ref: RunRef) -> int:
@@ -56,60 +56,60 @@ def checkpoints(ref: RunRef) -> int:
 
 
 def test_a_new_run_has_no_answers(ref: RunRef) -> None:
-    assert synthesize.restore.fn(ref) == 0
-    assert synthesize.stage(ref) == "one-way"
-    assert synthesize.round_number(ref) == 1
+    assert release.restore.fn(ref) == 0
+    assert release.stage(ref) == "one-way"
+    assert release.round_number(ref) == 1
 
 
 def test_one_way_marginals_are_measured_and_kept(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
-    assert synthesize.stage(ref) == "select"
+    release.measure_one_way.fn(ref)
+    assert release.stage(ref) == "select"
     assert checkpoints(ref) == 1
     assert {measured.clique for measured in run_of(ref).state.measurements} == {(c.name,) for c in SCHEMA.columns}
-    assert synthesize.describe(ref).endswith("% of the budget spent")
+    assert release.describe(ref).endswith("% of the budget spent")
 
 
 def test_measuring_one_way_marginals_again_asks_nothing(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
+    release.measure_one_way.fn(ref)
     asked = run_of(ref).step
-    synthesize.measure_one_way.fn(ref)
+    release.measure_one_way.fn(ref)
     assert run_of(ref).step == asked
 
 
 def test_a_round_selects_measures_fits_and_keeps(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
+    release.measure_one_way.fn(ref)
     asked = run_of(ref).step
     one_round(ref)
     assert run_of(ref).step == asked + 2
-    assert synthesize.round_number(ref) == 2
-    assert synthesize.describe(ref).startswith("round 1: ")
+    assert release.round_number(ref) == 2
+    assert release.describe(ref).startswith("round 1: ")
 
 
 def test_a_run_that_is_forgotten_is_restored_as_it_was(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
+    release.measure_one_way.fn(ref)
     one_round(ref)
     before = run_of(ref)
-    assert synthesize.restore.fn(ref) == before.step
+    assert release.restore.fn(ref) == before.step
     assert run_of(ref) is not before
     assert run_of(ref).state.spent == before.state.spent
     assert run_of(ref).state.rounds == before.state.rounds
 
 
 def test_a_run_that_stopped_before_it_measured_measures_what_it_had_selected(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
-    synthesize.select.fn(ref, 1)
+    release.measure_one_way.fn(ref)
+    release.select.fn(ref, 1)
     chosen = run_of(ref).state.chosen
-    synthesize.restore.fn(ref)
-    assert synthesize.stage(ref) == "measure"
+    release.restore.fn(ref)
+    assert release.stage(ref) == "measure"
     assert chosen is not None
-    synthesize.measure.fn(ref, 1)
-    synthesize.fit.fn(ref, 1)
+    release.measure.fn(ref, 1)
+    release.fit.fn(ref, 1)
     assert run_of(ref).state.rounds[0].clique == chosen.clique
 
 
 def test_watchers_see_every_answer_while_they_watch(ref: RunRef) -> None:
     with watched_by(notes := Notes()):
-        synthesize.measure_one_way.fn(ref)
+        release.measure_one_way.fn(ref)
         one_round(ref)
     seen = len(notes.states)
     assert seen == run_of(ref).step
@@ -125,15 +125,15 @@ def test_a_watcher_that_sees_an_error_is_let_go() -> None:
 
 
 def test_the_tasks_in_order_publish_a_release_that_audits(ref: RunRef) -> None:
-    synthesize.measure_one_way.fn(ref)
-    while synthesize.stage(ref) != "done":
+    release.measure_one_way.fn(ref)
+    while release.stage(ref) != "done":
         one_round(ref)
-    publish.generate.fn(ref)
-    publish.validate.fn(ref)
-    publish.write_artifacts.fn(ref)
-    assert not publish.is_published(ref)
-    url = publish.publish.fn(ref)
-    assert publish.is_published(ref)
-    assert publish.publish.fn(ref) == url == released(ref).location.url
+    release.generate.fn(ref)
+    release.validate.fn(ref)
+    release.write_artifacts.fn(ref)
+    assert not release.is_published(ref)
+    url = release.release.fn(ref)
+    assert release.is_published(ref)
+    assert release.release.fn(ref) == url == released(ref).location.url
     assert [finding for finding in audit(released(ref)) if finding.problem] == []
     assert [key for key in open_store(ref.private).keys("runs") if "/private/" in key] == []

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ppsyn.arrays import Floats
-from ppsyn.benchmark.paper.merge import merge_sequence
+from ppsyn.benchmark.paper.merge_split import merge_sequence, split_sequence
 from ppsyn.benchmark.paper.sequence import PartitionSequence, required_rho, stopping_point
-from ppsyn.benchmark.paper.split import split_sequence
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain

@@ -12,8 +12,8 @@ from support.published import ABANDONED, OPEN, RUN, Published, begin, config_of,
 
 from ppsyn.errors import AccountError, RunError, StoreError
 from ppsyn.flows.cli.accounts import read_statement, state_of
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.releases.layout import staging_folder
 from ppsyn.runs.cleanup import give_up

@@ -19,8 +19,8 @@ from support.published import ABANDONED, OPEN, RUN, SCHEMA, TINY, Published, cop
 from support.terminals import on_a_terminal
 
 from ppsyn import errors
-from ppsyn.flows.cli.exit_codes import Exit, exit_of
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit, exit_of
 from ppsyn.releases.layout import MANIFEST, SEAL, SYNTHETIC, VALIDATION
 
 PPSYN = str(Path(sys.executable).parent / "ppsyn")

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from support.published import OPEN, RUN, Published, copied, shared_release
 
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 
 
 @pytest.fixture(scope="session")

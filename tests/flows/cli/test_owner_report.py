@@ -11,8 +11,8 @@ from support.browsers import chromium
 from support.published import RUN, Published, copied, people, shared_release
 from support.reports import Reader
 
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.releases.layout import release_folder
 
 MARK = "PRIVATE: exact numbers of the private table. Do not publish, send or keep with the release."

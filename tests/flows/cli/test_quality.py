@@ -22,8 +22,8 @@ from support.small_release import DATASET
 
 from ppsyn.data.encoding import encode
 from ppsyn.evaluation import workload_error
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.flows.cli.quality import measure
 from ppsyn.flows.cli.releases import original_of
 from ppsyn.privacy.account import StoredAccount

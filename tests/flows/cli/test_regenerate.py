@@ -24,8 +24,8 @@ from ppsyn.code_version import code_version
 from ppsyn.data.encoding import encode
 from ppsyn.data.sources import read_batches
 from ppsyn.errors import ClusterError
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.flows.cli.releases import recipe_of, write_file
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.releases.tables import PART_BLOCKS, make_part, part_rows

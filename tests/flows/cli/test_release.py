@@ -10,8 +10,8 @@ from support.loops import ScriptedCurator, small_plan
 from support.small_release import write_release
 
 from ppsyn.errors import SourceError
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.flows.cli.release import Display
 from ppsyn.mechanisms.loop import run, start
 from ppsyn.schemas.locations import Location

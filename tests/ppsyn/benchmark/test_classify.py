@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from support.benchmark_tables import toy_table
 
-from ppsyn.benchmark.classify import FOLDS, TARGETS, cross_validate, targets_of
+from ppsyn.benchmark.runs import FOLDS, TARGETS, cross_validate, targets_of
 from ppsyn.benchmark.tables import open_table
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Attribute, Domain
-from ppsyn.evaluation.classification import Target, classes_of, misclassified
+from ppsyn.evaluation.metrics import Target, classes_of, misclassified
 
 DOMAIN = Domain((Attribute("x", 4), Attribute("copy", 2), Attribute("y", 2)))
 TARGET = Target("y", "y", 1)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import columns
 
-from ppsyn.generation.axes import cells_of
-from ppsyn.generation.decoding import decode_column
+from ppsyn.generation.decoding import cells_of, decode_column
 from ppsyn.schemas.columns import CategoricalColumn, ColumnSchema, DateColumn, IntegerColumn, RealColumn
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from ppsyn.benchmark.paper.balanced import split_balanced
+from ppsyn.benchmark.paper.strategies import split_balanced
 from ppsyn.errors import InvariantError
 from ppsyn.mechanisms.grid import arranged_cells, partition_in_order, restore, split_grid, split_run
 from ppsyn.privacy.partition import MOST_BOXES, Partition, number_groups

@@ -13,8 +13,7 @@ from support.small_models import domain_of, joint_of, loss_of, query_matrix, ran
 
 from ppsyn.domain import Clique, Domain
 from ppsyn.model import mbi_adapter as exchange
-from ppsyn.model.estimation import Effort
-from ppsyn.model.estimators import ENGINES
+from ppsyn.model.estimation import ENGINES, Effort
 from ppsyn.model.fold import Fold
 from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
 from ppsyn.model.measurement import Measurement

@@ -12,8 +12,7 @@ from support.small_models import SEEDS, UNHURRIED, domain_of, marginal_of, rng_o
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain
 from ppsyn.model import mbi_adapter as exchange
-from ppsyn.model.estimation import Effort, fit
-from ppsyn.model.estimators import ENGINES
+from ppsyn.model.estimation import ENGINES, Effort, fit
 from ppsyn.model.fold import Fold, equal_mass, fold_values
 from ppsyn.model.graphical_model import GraphicalModel, unfitted
 from ppsyn.model.measurement import Measurement

@@ -49,8 +49,7 @@ from ppsyn.schemas.account import (
     to_bytes,
 )
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.manifest import Manifest
-from ppsyn.schemas.validation import Validation
+from ppsyn.schemas.manifest import Manifest, Validation
 from ppsyn.serialization import pack_arrays, unpack_arrays
 from ppsyn.storage import open_store
 

@@ -10,8 +10,8 @@ from support.strategies import columns, every_code
 from ppsyn.generation.decoding import decode
 from ppsyn.releases.validation import validate
 from ppsyn.schemas.columns import ColumnSchema
+from ppsyn.schemas.manifest import Validation
 from ppsyn.schemas.table import TableSchema
-from ppsyn.schemas.validation import Validation
 
 SCHEMA = TableSchema.model_validate(
     {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from ppsyn.benchmark.paper.balanced import split_balanced
+from ppsyn.benchmark.paper.strategies import split_balanced
 from ppsyn.privacy.partition import finest, number_groups
 
 UNHURRIED = settings(deadline=None, max_examples=50)  # the first call compiles

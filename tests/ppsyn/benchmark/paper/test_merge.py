@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ppsyn.benchmark.paper.merge import merge_sequence
+from ppsyn.benchmark.paper.merge_split import merge_sequence
 from ppsyn.privacy.partition import Partition, finest
 
 UNHURRIED = settings(deadline=None, max_examples=50)  # the first call compiles

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ppsyn.benchmark.paper.merge import merge_sequence
+from ppsyn.benchmark.paper.merge_split import merge_sequence, split_sequence
 from ppsyn.benchmark.paper.sequence import (
     PartitionSequence,
     least_total_error,
     required_rho,
     stopping_point,
 )
-from ppsyn.benchmark.paper.split import split_sequence
 from ppsyn.mechanisms.base import NOISE_L1
 
 UNHURRIED = settings(deadline=None, max_examples=50)  # the first call compiles

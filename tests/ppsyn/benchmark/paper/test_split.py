@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from ppsyn.benchmark.paper.merge_split import split_sequence
 from ppsyn.benchmark.paper.sequence import least_total_error
-from ppsyn.benchmark.paper.split import split_sequence
 from ppsyn.mechanisms.base import NOISE_L1
 from ppsyn.privacy.partition import Partition, finest
 

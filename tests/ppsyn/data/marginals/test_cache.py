@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ppsyn.arrays import Ints
-from ppsyn.data.marginals import cache as held
-from ppsyn.data.marginals.cache import open_counter
+from ppsyn.data.marginals import counter
+from ppsyn.data.marginals.counter import open_counter
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import SourceError
@@ -51,7 +51,7 @@ def counts_of(snapshot: Snapshot) -> dict[Clique, list[int]]:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_SHARD_CELLS", 700)
+    monkeypatch.setattr(counter, "_SHARD_CELLS", 700)
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -61,8 +61,8 @@ def test_a_second_process_has_the_counts_of_the_first_without_a_row_being_read()
     first = open_counter(snapshot, CLIQUES, 1.0)
     assert len(snapshot.shelf.store.keys("x/marginals")) > 1
     second = open_counter(snapshot, CLIQUES, 1.0, Unread())
-    for counter in (first, second):
-        assert {clique: counts.tolist() for clique, counts in counter.marginals(CLIQUES)} == expected
+    for each in (first, second):
+        assert {clique: counts.tolist() for clique, counts in each.marginals(CLIQUES)} == expected
 
 
 def spoil(key: str, at: int = 5) -> Callable[[Store], None]:
@@ -119,6 +119,6 @@ def test_a_damaged_fragment_is_not_counted() -> None:
 
 def test_nothing_of_the_counts_is_shown() -> None:
     snapshot = snapshot_of()
-    counter = open_counter(snapshot, CLIQUES, 1.0)
-    marker = held._Held.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
-    assert (repr(snapshot), repr(counter), repr(marker)) == ("Snapshot()", "TableCounter()", "_Held()")
+    opened = open_counter(snapshot, CLIQUES, 1.0)
+    marker = counter._Held.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
+    assert (repr(snapshot), repr(opened), repr(marker)) == ("Snapshot()", "TableCounter()", "_Held()")
