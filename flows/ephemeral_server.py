@@ -58,7 +58,7 @@ _IDLE_SERVICES = (
 )
 """What serves schedules, workers and automations: a server that lives as long as one run has none of them."""
 
-_TOLD = re.compile(
+_PASSED_ON = re.compile(
     r"PREFECT_(?!API_(AUTH_STRING|KEY)$).*|PYTHON.*|LC_.*|XDG_.*|SSL_CERT_.*|LANG|LANGUAGE|PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|VIRTUAL_ENV"
     r"|LD_LIBRARY_PATH|DO_NOT_TRACK|COVERAGE_.*"
 )
@@ -157,14 +157,14 @@ def _start(port: int, home: Path, password: str) -> subprocess.Popen[bytes]:
     command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error", "--timeout-graceful-shutdown", "5"]
     for path in (*home.glob(_KEPT), *home.glob(_LOG)):  # of a version that left them open to all
         path.chmod(0o600)
-    told = {name: value for name, value in os.environ.items() if _TOLD.fullmatch(name)}
+    environment = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
     with open(home / _LOG, "ab", opener=_closed_to_others) as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**told, **_OWN_SERVER, "PREFECT_SERVER_API_AUTH_STRING": password},
+            env={**environment, **_OWN_SERVER, "PREFECT_SERVER_API_AUTH_STRING": password},
             umask=_OWNER_ALONE,
             start_new_session=True,  # Ctrl-C is for us; the server is stopped after the run has said goodbye
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # one prctl, no locks

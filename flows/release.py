@@ -16,7 +16,7 @@ from ppsyn.schemas.table import TableSchema
 from ppsyn.storage import open_store
 from ppsyn.tasks import artifacts, dask
 from ppsyn.tasks import release as steps
-from ppsyn.tasks.run_registry import failed, tell, tell_errors_in_a_sentence, watchers
+from ppsyn.tasks.run_registry import failed_state, tell, tell_errors_in_a_sentence, watchers
 
 _MOST_STARTS = 10
 """Of one flow run, by whoever resumes it: one that dies each time does not do so for ever."""
@@ -48,7 +48,7 @@ def release(file: str, settings: tuple[str, ...] = (), resume: str | None = None
     except InvariantError:
         raise
     except PPSynError as error:
-        return failed(error)  # pyright: ignore[reportReturnType]  # Prefect takes it for the state, and raises the error
+        return failed_state(error)  # pyright: ignore[reportReturnType]  # Prefect takes it for the state, and raises the error
 
 
 def _flow_run() -> FlowRun:

@@ -1,4 +1,4 @@
-"""Which run a release goes on with: the one it is told, the one it began, one that is unfinished, or a new one."""
+"""Which run a release goes on with: the one it is told, the one it began, one that is unfinished_runs, or a new one."""
 
 import re
 
@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from ppsyn.errors import RunError
 from ppsyn.runs.heartbeat import is_beating
-from ppsyn.runs.preflight import unfinished
+from ppsyn.runs.preflight import unfinished_runs
 from ppsyn.runs.record import has_record, is_known, ref_of
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.run import RunRef
@@ -67,7 +67,7 @@ def _begun(flow_run: FlowRun, dataset: str, root: Store) -> str | None:
 
 def _left_behind(config: ReleaseConfig, table: TableSchema, root: Store) -> str | None:
     """The oldest unfinished run of the same inputs that nobody works on."""
-    for run in unfinished(config, table):
+    for run in unfinished_runs(config, table):
         tell(f"Run {run} of the same inputs is unfinished; looking whether another process works on it.")
         if not is_beating(root, run):
             tell(f"Going on with run {run}, which has reserved its budget, instead of paying for a new one.")

@@ -78,7 +78,7 @@ class Domain:
         return tuple(sorted(listed, key=self.rank.__getitem__))
 
 
-def varied(domain: Domain) -> Clique:
+def non_constant(domain: Domain) -> Clique:
     """The attributes with more than one value; the first one, so that there is one, where none has."""
     return tuple(a.name for a in domain.attributes if a.size > 1) or domain.names[:1]
 

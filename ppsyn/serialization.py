@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from ppsyn.domain import Domain
 from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.mechanisms.base import Round
-from ppsyn.model.fold import Fold, Folded
-from ppsyn.model.graphical_model import GraphicalModel, calibrated
+from ppsyn.model.compression import CompressedAttribute, Compression
+from ppsyn.model.graphical_model import GraphicalModel, calibrate
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition
 from ppsyn.schemas.types import FrozenModel
@@ -60,31 +60,31 @@ class _Measurement(FrozenModel):
 class _Evidence(_Measurement):
     of: int | None
     """The measurement whose groups and counts it has, if it has those of one."""
-    is_loose: bool
+    is_off_tree: bool
 
 
 class _Round(FrozenModel):
     clique: tuple[str, ...]
     groups: int
     sigma: float
-    surprise: float
+    distance: float
     noise: float
     moved: float
 
 
-class _Folded(FrozenModel):
+class _Compressed(FrozenModel):
     attribute: str
     groups: int
 
 
 class _Document(FrozenModel):
-    format: Literal["ppsyn-model-2"]
-    folded: tuple[_Folded, ...]
+    format: Literal["ppsyn-model-3"]
+    compressed: tuple[_Compressed, ...]
     measurements: tuple[_Measurement, ...]
     evidence: tuple[_Evidence, ...]
     rounds: tuple[_Round, ...]
     potentials: tuple[tuple[str, ...], ...]
-    loose: tuple[tuple[str, ...], ...]
+    off_tree: tuple[tuple[str, ...], ...]
     total: float
     step: float
     notes: dict[str, str]
@@ -95,8 +95,10 @@ def pack(fitted: Fitted) -> bytes:
     model = fitted.model
     sources = [_source(evidence, fitted.measurements) for evidence in fitted.evidence]
     document = _Document(
-        format="ppsyn-model-2",
-        folded=tuple(_Folded(attribute=name, groups=f.groups.count) for name, f in model.fold.folded.items()),
+        format="ppsyn-model-3",
+        compressed=tuple(
+            _Compressed(attribute=name, groups=f.groups.count) for name, f in model.compression.attributes.items()
+        ),
         measurements=tuple(
             _Measurement(clique=m.clique, groups=m.partition.count, axes=m.partition.axes, sigma=m.sigma)
             for m in fitted.measurements
@@ -108,16 +110,16 @@ def pack(fitted: Fitted) -> bytes:
                 axes=e.partition.axes,
                 sigma=e.sigma,
                 of=of,
-                is_loose=e.is_loose,
+                is_off_tree=e.is_off_tree,
             )
             for e, of in zip(fitted.evidence, sources, strict=True)
         ),
         rounds=tuple(
-            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, surprise=r.surprise, noise=r.noise, moved=r.moved)
+            _Round(clique=r.clique, groups=r.groups, sigma=r.sigma, distance=r.distance, noise=r.noise, moved=r.moved)
             for r in fitted.rounds
         ),
         potentials=tuple(model.potentials),
-        loose=tuple(model.loose),
+        off_tree=tuple(model.off_tree),
         total=model.total,
         step=model.step,
         notes=dict(fitted.notes),
@@ -125,9 +127,9 @@ def pack(fitted: Fitted) -> bytes:
     arrays: dict[str, NDArray[np.generic]] = {
         _DOCUMENT: np.frombuffer(document.model_dump_json().encode(), np.uint8),
     }
-    for index, folded in enumerate(model.fold.folded.values()):
-        arrays[f"fold{index}"] = folded.groups.groups
-        arrays[f"shares{index}"] = folded.shares
+    for index, compressed in enumerate(model.compression.attributes.values()):
+        arrays[f"compression{index}"] = compressed.groups.groups
+        arrays[f"shares{index}"] = compressed.shares
     for index, measurement in enumerate(fitted.measurements):
         arrays[f"groups{index}"] = measurement.partition.groups
         arrays[f"counts{index}"] = measurement.noisy_counts
@@ -137,8 +139,8 @@ def pack(fitted: Fitted) -> bytes:
             arrays[f"own_counts{index}"] = evidence.noisy_counts
     for index, table in enumerate(model.potentials.values()):
         arrays[f"potentials{index}"] = table
-    for index, table in enumerate(model.loose.values()):
-        arrays[f"loose{index}"] = table
+    for index, table in enumerate(model.off_tree.values()):
+        arrays[f"off_tree{index}"] = table
     return pack_arrays(arrays)
 
 
@@ -177,42 +179,42 @@ def _restore(arrays: Arrays, domain: Domain) -> Fitted:
             if e.of is not None
             else _measurement(e, arrays[f"own_groups{i}"], arrays[f"own_counts{i}"]),
             sigma=e.sigma,
-            is_loose=e.is_loose,
+            is_off_tree=e.is_off_tree,
         )
         for i, e in enumerate(document.evidence)
     )
-    fold = Fold(
+    compression = Compression(
         domain,
         {
-            f.attribute: Folded(
-                Partition(arrays[f"fold{i}"].astype(np.int32), f.groups), arrays[f"shares{i}"].astype(np.float64)
+            f.attribute: CompressedAttribute(
+                Partition(arrays[f"compression{i}"].astype(np.int32), f.groups), arrays[f"shares{i}"].astype(np.float64)
             )
-            for i, f in enumerate(document.folded)
+            for i, f in enumerate(document.compressed)
         },
     )
-    potentials, loose = (
+    potentials, off_tree = (
         {
-            clique: arrays[f"{kind}{i}"].astype(np.float64).reshape(fold.inner.shape(clique))
+            clique: arrays[f"{kind}{i}"].astype(np.float64).reshape(compression.model_domain.shape(clique))
             for i, clique in enumerate(cliques)
         }
-        for kind, cliques in (("potentials", document.potentials), ("loose", document.loose))
+        for kind, cliques in (("potentials", document.potentials), ("off_tree", document.off_tree))
     )
-    rounds = tuple(Round(r.clique, r.groups, r.sigma, r.surprise, r.noise, r.moved) for r in document.rounds)
-    model = calibrated(fold, potentials, document.total, document.step, loose)
+    rounds = tuple(Round(r.clique, r.groups, r.sigma, r.distance, r.noise, r.moved) for r in document.rounds)
+    model = calibrate(compression, potentials, document.total, document.step, off_tree)
     return Fitted(measurements, evidence, rounds, model, document.notes)
 
 
-def _measurement(told: _Measurement, groups: NDArray[np.generic], counts: NDArray[np.generic]) -> Measurement:
-    partition = Partition(groups.astype(np.int32), told.groups, told.axes)
-    return Measurement(told.clique, partition, counts.astype(np.int64), told.sigma)
+def _measurement(stored: _Measurement, groups: NDArray[np.generic], counts: NDArray[np.generic]) -> Measurement:
+    partition = Partition(groups.astype(np.int32), stored.groups, stored.axes)
+    return Measurement(stored.clique, partition, counts.astype(np.int64), stored.sigma)
 
 
 def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
     """Refuse arrays that are missing, too many, or of another shape or type than was packed."""
     expected: dict[str, tuple[type[np.generic], int]] = {_DOCUMENT: (np.uint8, arrays[_DOCUMENT].size)}
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
-    for i, f in enumerate(document.folded):
-        expected[f"fold{i}"] = (np.int32, sizes[f.attribute])
+    for i, f in enumerate(document.compressed):
+        expected[f"compression{i}"] = (np.int32, sizes[f.attribute])
         expected[f"shares{i}"] = (np.float64, sizes[f.attribute])
         sizes[f.attribute] = f.groups
     for i, m in enumerate(document.measurements):
@@ -224,7 +226,7 @@ def _check_arrays(arrays: Arrays, document: _Document, domain: Domain) -> None:
             expected[f"own_counts{i}"] = (np.int64, e.groups)
         elif not _is_of(e, document.measurements):
             raise ValueError("evidence of another measurement")
-    for kind, cliques in (("potentials", document.potentials), ("loose", document.loose)):
+    for kind, cliques in (("potentials", document.potentials), ("off_tree", document.off_tree)):
         for i, clique in enumerate(cliques):
             expected[f"{kind}{i}"] = (np.float64, math.prod(sizes[name] for name in domain.clique(clique)))
     found = {name: (array.dtype.type, array.size) for name, array in arrays.items()}

@@ -106,7 +106,7 @@ class Synthesis:
             seed: Equal seeds give equal rows; by default the release's seed.
         """
         recipe = self.recipe(rows, seed)
-        return pd.concat([recipe.no_rows(), *recipe.made()], ignore_index=True)
+        return pd.concat([recipe.no_rows(), *recipe.all_blocks()], ignore_index=True)
 
     def recipe(self, rows: int | None = None, seed: int | None = None) -> Recipe:
         """The rows of `generate`, to be made a block at a time, in bounded memory.
@@ -117,8 +117,8 @@ class Synthesis:
         rows = round(self.model.total) if rows is None else rows
         check_count("rows", rows)
         aims = self.model.aims(rows, self.refined)
-        plan = prepare(self.model.steps(), self.model.fold.drawn, aims)
-        left_out = () if aims else tuple(self.model.loose)
+        plan = prepare(self.model.steps(), self.model.compression.generation_domain, aims)
+        left_out = () if aims else tuple(self.model.off_tree)
         return Recipe(plan, self.schema, rows, self.seed if seed is None else seed, left_out)
 
     @property
@@ -144,13 +144,13 @@ class Synthesis:
         Raises:
             ConfigError: If an attribute is unknown or comes twice.
         """
-        asked = tuple(attributes)
-        clique = self.domain.clique(asked)
-        order = [clique.index(name) for name in asked]
+        names = tuple(attributes)
+        clique = self.domain.clique(names)
+        order = [clique.index(name) for name in names]
         refits = np.stack([model.project(clique) for model in self._refits])
         found = {"count": self.model.project(clique), "standard_error": refits.std(axis=0, ddof=1)}
         columns = {column.name: column for column in self.schema.columns}
-        cells = cells_of([columns[name] for name in asked])
+        cells = cells_of([columns[name] for name in names])
         return pd.DataFrame({name: counts.transpose(order).ravel() for name, counts in found.items()}, index=cells)
 
     @cached_property

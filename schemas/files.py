@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from typing_extensions import override
 from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, Event, ScalarEvent
 
-from ppsyn.schemas.limits import DEPTH, DOCUMENT_BYTES, NODES, TOLD_CHARACTERS, TOLD_FAULTS
+from ppsyn.schemas.limits import DEPTH, DOCUMENT_BYTES, MAX_CHARACTERS_SHOWN, MAX_FAULTS_SHOWN, NODES
 
 
 class SchemaFileError(ValueError):
@@ -29,10 +29,10 @@ class SchemaFileError(ValueError):
     def __init__(self, path: Path, problems: Sequence[str]) -> None:
         """Put the file's name before every fault."""
         self.path, self.problems = path, tuple(problems)
-        told = [f"{path}: {problem}" for problem in self.problems[:TOLD_FAULTS]]
-        if len(self.problems) > len(told):
-            told.append(f"{path}: There are {len(self.problems) - len(told):,} faults more.")
-        super().__init__("\n".join(told))
+        sentences = [f"{path}: {problem}" for problem in self.problems[:MAX_FAULTS_SHOWN]]
+        if len(self.problems) > len(sentences):
+            sentences.append(f"{path}: There are {len(self.problems) - len(sentences):,} faults more.")
+        super().__init__("\n".join(sentences))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class _StrictLoader(yaml.CSafeLoader):
         """An integer as written; YAML would read 010 as eight and 1:30 as ninety."""
         text = str(node.value)
         if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
-            problem = f"expected plain decimal digits, got {text[:TOLD_CHARACTERS]}; put it in quotes if it is text"
+            problem = (
+                f"expected plain decimal digits, got {text[:MAX_CHARACTERS_SHOWN]}; put it in quotes if it is text"
+            )
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return int(text)
 
@@ -165,7 +167,7 @@ def read_whole(path: Path, most: int) -> bytes:
 def quoted(value: object) -> str:
     """A value as an error quotes it: no more of it than a person reads."""
     text = repr(value)
-    return text if len(text) <= TOLD_CHARACTERS else f"{text[:TOLD_CHARACTERS]}..."
+    return text if len(text) <= MAX_CHARACTERS_SHOWN else f"{text[:MAX_CHARACTERS_SHOWN]}..."
 
 
 def rule_of(fault: ErrorDetails, *, is_secret: bool = False) -> str:

@@ -46,7 +46,7 @@ BATCH_ROWS = 2**24
 TEXT_CHARACTERS = 1_000
 """Of a name or a label of a schema: they are told in errors, and drawn in reports."""
 
-TOLD_FAULTS, TOLD_CHARACTERS = 50, 200
+MAX_FAULTS_SHOWN, MAX_CHARACTERS_SHOWN = 50, 200
 """Faults that an error lists, and characters of a value that it quotes."""
 
 PATH_BYTES, STEP_BYTES = 4_095, 255

@@ -11,7 +11,7 @@ from ppsyn.schemas.types import FrozenModel, check_path
 
 _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?")
 
-_TOLD = {"endpoint", "region", "credentials"}
+_PARAMETERS = {"endpoint", "region", "credentials"}
 
 
 class Location(FrozenModel):
@@ -35,13 +35,13 @@ class Location(FrozenModel):
     def _from_address(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        url, is_told, rest = value.partition("?")
-        if not (url.startswith("s3://") and is_told):
+        url, has_query, rest = value.partition("?")
+        if not (url.startswith("s3://") and has_query):
             return {"url": value}
-        told = parse_qsl(rest, keep_blank_values=True)
-        if len(dict(told)) != len(told) or not dict(told).keys() <= _TOLD:
+        parameters = parse_qsl(rest, keep_blank_values=True)
+        if len(dict(parameters)) != len(parameters) or not dict(parameters).keys() <= _PARAMETERS:
             raise ValueError("Expected endpoint, region and credentials after the question mark, once each.")
-        return {"url": url, **dict(told)}
+        return {"url": url, **dict(parameters)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

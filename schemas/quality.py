@@ -91,8 +91,8 @@ class QualityFigure(FrozenModel):
 class Quality(FrozenModel):
     """What is published: the figures, and the entries of the account that paid for them."""
 
-    format: Literal["ppsyn-quality-2"] = "ppsyn-quality-2"
-    asked: QualityRecord
+    format: Literal["ppsyn-quality-3"] = "ppsyn-quality-3"
+    request: QualityRecord
     measured_at: datetime
     guarantee: Guarantee
     """What these figures cost, besides the release itself."""

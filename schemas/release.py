@@ -81,8 +81,8 @@ def _check_form(name: str, form: str) -> None:
     """Refuse a form of dates that leaves the day open, or that means one thing here and another there."""
     parts = set(re.findall(r"%(.)", form.replace("%%", "")))
     if not parts <= _PARTS:
-        told = " ".join(f"%{part}" for part in sorted(_PARTS))
-        raise ValueError(f"Expected {name} to be made of {told}; got %{min(parts - _PARTS)}.")
+        listed = " ".join(f"%{part}" for part in sorted(_PARTS))
+        raise ValueError(f"Expected {name} to be made of {listed}; got %{min(parts - _PARTS)}.")
     if not parts & {"Y", "y"} or not ("j" in parts or ("d" in parts and parts & {"m", "b", "B"})):
         raise ValueError(f"Expected {name} to tell year, month and day, such as %d.%m.%Y; got {form!r}.")
     rule = f"Expected {name} to be a form of dates, such as %d.%m.%Y; got {form!r}."
@@ -217,8 +217,8 @@ def _apply(document: dict[str, object], setting: str, path: Path) -> None:
     name, is_given, text = setting.partition("=")
     *above, last = name.strip().split(".")
     if not is_given or not all((*above, last)):
-        told = " ".join(name.split()[:1])
-        raise SchemaFileError(path, [f"Expected a setting of the form field.field=value, got {told!r}."])
+        listed = " ".join(name.split()[:1])
+        raise SchemaFileError(path, [f"Expected a setting of the form field.field=value, got {listed!r}."])
     for step in above:
         inner = document.setdefault(step, {})
         if not isinstance(inner, dict):

@@ -20,7 +20,7 @@ from prefect.artifacts import (
 from prefect.exceptions import PrefectException
 
 from ppsyn.releases.layout import REPORT
-from ppsyn.releases.reader import read_manifest, read_validation, released
+from ppsyn.releases.reader import published_store, read_manifest, read_validation
 from ppsyn.reports.progress import describe_last_round, spent_fraction
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.run_registry import run_of
@@ -82,7 +82,7 @@ def show_rounds(ref: RunRef) -> None:
             "marginal": " x ".join(done.clique),
             "groups": done.groups,
             "noise (sd of a count)": round(done.sigma, 2),
-            "distance from the model": round(done.surprise, 1),
+            "distance from the model": round(done.distance, 1),
             "of which noise": round(done.noise, 1),
         }
         for number, done in enumerate(run_of(ref).state.rounds, 1)
@@ -110,9 +110,9 @@ def show_budget(ref: RunRef) -> None:
 
 
 def show_release(ref: RunRef, url: str) -> None:
-    """What was released, at which cost, and whether it fits its schema."""
+    """What was published_store, at which cost, and whether it fits its schema."""
     run = run_of(ref)
-    store = released(ref)
+    store = published_store(ref)
     guarantee, results = read_manifest(store)[0].guarantee, read_validation(store).results
     cost = f"rho {float(guarantee.rho):.6g}"
     if guarantee.epsilon is not None:

@@ -19,7 +19,7 @@ from ppsyn.data.marginals import distributed
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import ClusterError, InvariantError, RunError
 from ppsyn.generation.plan import Recipe
-from ppsyn.releases.tables import kept, make_part, part_rows
+from ppsyn.releases.tables import identity, make_part, part_rows
 from ppsyn.runs.record import private_folder, read_record
 from ppsyn.schemas.config import RuntimeConfig
 from ppsyn.schemas.run import RunRef
@@ -157,7 +157,7 @@ def generate_parts(recipe: Recipe, group_rows: int, runtime: RuntimeConfig) -> I
             raise InvariantError("Expected a runtime with workers.")
         client, source = runner.client, code_version().source
         ahead = _PARTS_AHEAD * sum(cast("Mapping[str, int]", client.nthreads()).values())
-        shared = client.submit(kept, recipe, pure=False)  # by a task: a worker that dies does not take it along
+        shared = client.submit(identity, recipe, pure=False)  # by a task: a worker that dies does not take it along
         waiting: deque[tuple[int, Future[Any]]] = deque()
         for number, rows in enumerate(part_rows(recipe)):
             waiting.append((rows, client.submit(make_part, shared, number, group_rows, source, pure=False)))

@@ -80,7 +80,7 @@ def tell(stage: str) -> None:
         watcher.entered(stage)
 
 
-def failed(error: PPSynError) -> FlowState[str]:
+def failed_state(error: PPSynError) -> FlowState[str]:
     """The state of a flow run that met this error: its sentence, and whether it is worth another try."""
     return Failed(name="Failed" if isinstance(error, _PASSING) else REFUSED, message=str(error), data=error)
 

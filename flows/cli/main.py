@@ -14,11 +14,11 @@ from ppsyn.flows.cli.release import release
 from ppsyn.flows.cli.releases import audit, regenerate
 from ppsyn.flows.cli.schema import schema
 from ppsyn.flows.cli.selftest import selftest
-from ppsyn.schemas.limits import TOLD_CHARACTERS
+from ppsyn.schemas.limits import MAX_CHARACTERS_SHOWN
 from ppsyn.schemas.types import check_text
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {told}" for code, told in MEANINGS.items())
+_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in MEANINGS.items())
 
 
 class _Words(click.Group):
@@ -29,7 +29,7 @@ class _Words(click.Group):
             try:
                 check_text(word)
             except ValueError as error:
-                raise click.UsageError(f"{word[:TOLD_CHARACTERS]!a}: {error}") from None
+                raise click.UsageError(f"{word[:MAX_CHARACTERS_SHOWN]!a}: {error}") from None
         return super().parse_args(ctx, args)
 
 

@@ -127,7 +127,7 @@ class Measured:
                 f"figures   {short_path(url)}",
                 f"page      {short_path(url).removesuffix('.json')}.html",
                 f"spent     {guarantee.cost}, protecting {guarantee.unit}",
-                f"account   {self.quality.asked.dataset}: rho {self.left:.6g} left of {self.cap:.6g}",
+                f"account   {self.quality.request.dataset}: rho {self.left:.6g} left of {self.cap:.6g}",
                 f"audit     ppsyn audit {folder}",
             )
         )

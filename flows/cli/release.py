@@ -236,11 +236,11 @@ def audit_command(release: str, location: Location) -> str:
 def summarize(url: str, ref: RunRef) -> Summary:
     """What a release has made and spent."""
     from ppsyn.privacy.account import StoredAccount
-    from ppsyn.releases.reader import read_manifest, released
+    from ppsyn.releases.reader import published_store, read_manifest
     from ppsyn.storage import open_store
 
     state = StoredAccount(open_store(ref.root), ref.dataset).state
-    return Summary(url, ref.releases, read_manifest(released(ref))[0], float(state.left), float(state.cap))
+    return Summary(url, ref.releases, read_manifest(published_store(ref))[0], float(state.left), float(state.cap))
 
 
 def has_begun(ref: RunRef) -> bool:

@@ -203,7 +203,7 @@ def write_file(recipe: Recipe, out: Path, group_rows: int, *, is_quiet: bool) ->
     if out.exists() and not out.is_file():
         raise StoreError(f"Cannot write {out}: it is not a file.")
     with _atomically(out) as partial, partial.open("xb") as file, _progress_bar(recipe.rows, is_quiet) as advance:
-        blocks = _advance_by_blocks(recipe.made(), advance)
+        blocks = _advance_by_blocks(recipe.all_blocks(), advance)
         if out.suffix == ".parquet":
             written = write_rows(blocks, recipe.no_rows(), file, group_rows)
         elif out.suffix == ".csv":

@@ -71,13 +71,13 @@ def bound_contributions(
         raise ConfigError(f"Expected max_rows={max_rows} to be at least 1.")
     if list(frame.columns).count(person_column) != 1:
         raise SchemaError(f"Expected the person column {person_column!r} once in the table.")
-    with Crowd(person_column, max_rows, draw=draw) as crowd:
-        crowd.add(frame[person_column])
-        (is_kept,) = crowd.choose()
+    with ContributionBounder(person_column, max_rows, draw=draw) as bounder:
+        bounder.add(frame[person_column])
+        (is_kept,) = bounder.kept_rows()
     return frame.loc[is_kept].drop(columns=person_column)
 
 
-class Crowd:
+class ContributionBounder:
     """Whose rows the batches of a table hold, in memory that does not grow with it but for a bit a row.
 
     A row is known by a mark of its person, 192 bits under a secret that ends with this object, and by its key. Rows
@@ -100,7 +100,7 @@ class Crowd:
         self._column, self._max_rows, self._draw = person_column, max_rows, draw
         self._secret = secrets.token_bytes(_KEY_BYTES)
         self._sizes: list[int] = []
-        self._held: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
+        self._buckets: list[list[Rows]] = [[] for _ in range(_BUCKETS)]
         self._spilled: list[list[tuple[int, int]]] = [[] for _ in range(_BUCKETS)]
         with translated(OSError, to=StoreError, message=_full_disk):
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
@@ -116,7 +116,7 @@ class Crowd:
 
     def __repr__(self) -> str:
         """Show nothing of the table."""
-        return "Crowd()"
+        return "ContributionBounder()"
 
     def add(self, ids: "pd.Series[Any]") -> None:
         """Take in the persons of a batch, and draw a key for each row.
@@ -140,7 +140,7 @@ class Crowd:
             if part.size:
                 self._put(number, part)
 
-    def choose(self) -> Iterator[NDArray[np.bool_]]:
+    def kept_rows(self) -> Iterator[NDArray[np.bool_]]:
         """Of each batch, the rows to keep.
 
         Raises:
@@ -158,21 +158,21 @@ class Crowd:
             start += size
 
     def _put(self, number: int, part: Rows) -> None:
-        held = self._held[number]
-        held.append(part)
-        if sum(each.size for each in held) <= _BUCKET_ROWS:
+        bucket = self._buckets[number]
+        bucket.append(part)
+        if sum(each.size for each in bucket) <= _BUCKET_ROWS:
             return
-        rows = self._smallest(np.concatenate(held))
-        held[:] = [rows]
+        rows = self._smallest(np.concatenate(bucket))
+        bucket[:] = [rows]
         if rows.size > _BUCKET_ROWS // 2:
             with translated(OSError, to=StoreError, message=_full_disk):
                 self._spilled[number].append((self._file.seek(0, 2), rows.size))
                 self._file.write(rows.tobytes())
                 self._file.flush()
-            held.clear()
+            bucket.clear()
 
     def _all_of(self, number: int) -> Iterator[Rows]:
-        yield from self._held[number]
+        yield from self._buckets[number]
         for place, size in self._spilled[number]:
             with translated(OSError, to=StoreError, message=_full_disk):
                 self._file.seek(place)
@@ -232,22 +232,22 @@ def plain(person: object) -> bytes:
         case np.timedelta64():  # NumPy calls it an integer
             raise TypeError("no plain identifier")
         case str():
-            told = b"text " + person.encode("utf-8", "surrogatepass")
+            canonical = b"text " + person.encode("utf-8", "surrogatepass")
         case bytes():
-            told = b"bytes " + person
+            canonical = b"bytes " + person
         case UUID():
-            told = b"uuid " + person.bytes
+            canonical = b"uuid " + person.bytes
         case np.bool_():
-            told = _plain_number(int(person))
+            canonical = _plain_number(int(person))
         case Decimal() | Real():
-            told = _plain_number(person)
+            canonical = _plain_number(person)
         case np.datetime64():
-            told = b"local %d" % _ticks(person)
+            canonical = b"local %d" % _ticks(person)
         case date() | time():
-            told = _plain_time(person) if isinstance(person, time) else _plain_moment(person)
+            canonical = _plain_time(person) if isinstance(person, time) else _plain_moment(person)
         case _:
             raise TypeError("no plain identifier")
-    return told
+    return canonical
 
 
 def _plain_number(number: Decimal | Real | int) -> bytes:

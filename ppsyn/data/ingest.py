@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppsyn.arrays import Codes
-from ppsyn.data.contributions import Crowd
+from ppsyn.data.contributions import ContributionBounder
 from ppsyn.data.encoding import check_refusals, encode_marked
 from ppsyn.data.snapshot import (
     FORMAT,
@@ -98,16 +98,16 @@ def encoded_batches(
 def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:
     """Write the codes of each batch, validate them as a whole, then drop the rows of each person beyond the bound."""
     domain, fragments, ranges = domain_of(schema), list[Fragment](), CodeRanges(schema)
-    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+    with nullcontext() if person is None else ContributionBounder(person.column, person.max_rows) as bounder:
         for number, (batch, codes) in enumerate(encoded_batches(source, schema, person)):
             ranges.add(codes)
-            if crowd is not None and person is not None:
-                crowd.add(batch.frame[person.column])
+            if bounder is not None and person is not None:
+                bounder.add(batch.frame[person.column])
             fragments.append(write_codes(shelf, f"fragments/{number:05d}.parquet", codes, domain))
         ranges.check()
-        if crowd is None:
+        if bounder is None:
             return tuple(fragments)
-        chosen = zip(fragments, crowd.choose(), strict=True)
+        chosen = zip(fragments, bounder.kept_rows(), strict=True)
         return tuple(_keep_rows(shelf, fragment, domain, is_kept) for fragment, is_kept in chosen)
 
 

@@ -64,10 +64,10 @@ class Shelf:
         except MissingError:
             data = b""
         if hashlib.sha256(data).hexdigest() != fragment.sha256:
-            raise self.damaged()
+            raise self.damage_error()
         return data
 
-    def damaged(self) -> SourceError:
+    def damage_error(self) -> SourceError:
         """The error of a snapshot that cannot be read."""
         return SourceError(
             f"Expected a whole snapshot at {self.store.url(self.prefix)}; it is damaged or incomplete. Start a new run."
@@ -131,7 +131,7 @@ def read_contents(shelf: Shelf) -> Contents:
     Raises:
         SourceError: If it is damaged or incomplete.
     """
-    with translated((MissingError, ValidationError), to=SourceError, message=str(shelf.damaged())):
+    with translated((MissingError, ValidationError), to=SourceError, message=str(shelf.damage_error())):
         return Contents.model_validate_json(shelf.store.get(f"{shelf.prefix}/{_MARKER}"))
 
 

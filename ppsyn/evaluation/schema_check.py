@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from typing_extensions import override
 
-from ppsyn.data.contributions import Crowd
+from ppsyn.data.contributions import ContributionBounder
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.encoding.table import Fate, fate_of, place_column
 from ppsyn.data.sources import names_of, read_batches
@@ -140,17 +140,17 @@ def summarize_encoding(source: Source, schema: TableSchema, person: PersonUnit |
     summary = EncodingSummary(
         names, {name: Counter() for name in names.present}, columns={c.name: c for c in reduced.columns}
     )
-    with nullcontext() if person is None else Crowd(person.column, person.max_rows) as crowd:
+    with nullcontext() if person is None else ContributionBounder(person.column, person.max_rows) as bounder:
         for batch in read_batches(source, reduced, person):
             summary.rows += len(batch.frame)
             summary.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
             for column in reduced.columns:
                 fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
                 _add(summary.fits[column.name], fits.tolist(), counts.tolist())
-            if crowd is not None and person is not None:
-                crowd.add(batch.frame[person.column])
-        if crowd is not None:
-            summary.kept = sum(int(is_kept.sum()) for is_kept in crowd.choose())
+            if bounder is not None and person is not None:
+                bounder.add(batch.frame[person.column])
+        if bounder is not None:
+            summary.kept = sum(int(is_kept.sum()) for is_kept in bounder.kept_rows())
     return summary
 
 

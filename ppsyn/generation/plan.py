@@ -1,4 +1,4 @@
-"""Synthetic rows, settled but not made: what any process needs to make any block of them. Released values only."""
+"""What to generate: all that any process needs to make any block of them. Released values only."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Recipe:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(index, 1))))
         return decode({column.name: codes[column.name] for column in self.schema.columns}, self.schema, rng)
 
-    def made(self) -> Iterator[pd.DataFrame]:
+    def all_blocks(self) -> Iterator[pd.DataFrame]:
         """All blocks in order, one at a time."""
         return map(self.block, range(self.blocks))
 

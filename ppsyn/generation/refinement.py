@@ -38,7 +38,7 @@ class Aim:
     shares: Floats
 
 
-class _Held(NamedTuple):
+class _Incident(NamedTuple):
     """The aims that hold an attribute, K of them with at most D other attributes each."""
 
     starts: Ints  # K; where the cells of each begin
@@ -66,13 +66,13 @@ def refine(
     rows = codes[names[0]].size
     wanted = rows * np.concatenate([aim.shares for aim in aims])
     cells = _Cells(_counts(table, strides, starts) - wanted, 1.0 / (wanted + 1.0))
-    held = [_holding(attribute, strides, starts) for attribute in range(len(names))]
+    incident = [_incident(attribute, strides, starts) for attribute in range(len(names))]
     distance = _distance(cells)
     for _ in range(_SWEEPS):
         before = distance
         for attribute in range(len(names)):
             partners = rng.integers(0, rows, size=rows, dtype=np.int64)
-            _sweep(table, attribute, partners, held[attribute], cells)
+            _sweep(table, attribute, partners, incident[attribute], cells)
         distance = _distance(cells)
         if distance > (1.0 - _WORTH) * before:
             break
@@ -98,13 +98,13 @@ def _counts(table: Codes, strides: Ints, starts: Ints) -> Floats:
     return counts
 
 
-def _holding(attribute: int, strides: Ints, starts: Ints) -> _Held:
+def _incident(attribute: int, strides: Ints, starts: Ints) -> _Incident:
     aims = np.flatnonzero(strides[:, attribute])
     rest = strides[aims]
     rest[:, attribute] = 0
     most = int((rest > 0).sum(axis=1).max())
     others = np.argsort(rest == 0, axis=1, kind="stable")[:, :most]
-    return _Held(starts[aims], strides[aims, attribute], others, np.take_along_axis(rest, others, axis=1))
+    return _Incident(starts[aims], strides[aims, attribute], others, np.take_along_axis(rest, others, axis=1))
 
 
 @compiled
@@ -129,9 +129,9 @@ def _less(cell: int, cells: _Cells) -> float:
 
 
 @compiled
-def _sweep(table: Codes, attribute: int, partners: Ints, held: _Held, cells: _Cells) -> None:
+def _sweep(table: Codes, attribute: int, partners: Ints, incident: _Incident, cells: _Cells) -> None:
     """Offer each row the value of its partner for its own; `cells` keeps up with what is swapped."""
-    aims, most = held.others.shape
+    aims, most = incident.others.shape
     excess = cells.excess
     mine, theirs = np.empty(aims, np.int64), np.empty(aims, np.int64)
     for row in range(table.shape[1]):
@@ -141,21 +141,21 @@ def _sweep(table: Codes, attribute: int, partners: Ints, held: _Held, cells: _Ce
             continue
         change = 0.0
         for aim in range(aims):
-            here = there = held.starts[aim]
+            here = there = incident.starts[aim]
             for place in range(most):
-                stride, name = held.other_strides[aim, place], held.others[aim, place]
+                stride, name = incident.other_strides[aim, place], incident.others[aim, place]
                 here += table[name, row] * stride
                 there += table[name, other] * stride
             mine[aim], theirs[aim] = here, there
             if here != there:
-                given, taken = own * held.strides[aim], offered * held.strides[aim]
+                given, taken = own * incident.strides[aim], offered * incident.strides[aim]
                 change += _more(here + taken, cells) + _less(here + given, cells)
                 change += _more(there + given, cells) + _less(there + taken, cells)
         if change < 0.0:
             table[attribute, row], table[attribute, other] = offered, own
             for aim in range(aims):
                 if mine[aim] != theirs[aim]:
-                    given, taken = own * held.strides[aim], offered * held.strides[aim]
+                    given, taken = own * incident.strides[aim], offered * incident.strides[aim]
                     excess[mine[aim] + given] -= 1
                     excess[mine[aim] + taken] += 1
                     excess[theirs[aim] + taken] -= 1

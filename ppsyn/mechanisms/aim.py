@@ -23,7 +23,7 @@ class Aim(Mechanism):
     """
 
     @override
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         rho = round_down(self.round_rho(plan) * (1 - _SELECT))
         return tuple(MeasureRequest((a.name,), finest(a.size), rho) for a in plan.domain.attributes)
 
@@ -38,11 +38,13 @@ class Aim(Mechanism):
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
-        cliques = selection.affordable(state, selection.considered(state), selection.growing_cap(state, rho))
+        cliques = selection.within_size_limit(
+            state, selection.round_candidates(state), selection.size_limit(state, rho)
+        )
         uses = Counter(name for clique in plan.workload for name in clique)
         weights = ((clique, sum(uses[name] for name in clique)) for clique in cliques)
-        return tuple(selection.whole(state, clique, rho, max(1, weight)) for clique, weight in weights)
+        return tuple(selection.full_candidate(state, clique, rho, max(1, weight)) for clique, weight in weights)
 
     @override
-    def is_annealed(self, plan: Plan, done: Round) -> bool:
+    def should_anneal(self, plan: Plan, done: Round) -> bool:
         return done.moved <= done.noise

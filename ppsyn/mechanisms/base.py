@@ -46,7 +46,7 @@ class Round:
 
     Attributes:
         sigma: The standard deviation of the noise on what was learned about each group's count.
-        surprise: L1 distance of the answer from what the model expected.
+        distance: L1 distance of the answer from what the model expected.
         noise: Expected L1 norm of the noise in the answer.
         moved: L1 distance, over the same groups, of the model after the round from the one before.
     """
@@ -54,7 +54,7 @@ class Round:
     clique: Clique
     groups: int
     sigma: float
-    surprise: float
+    distance: float
     noise: float
     moved: float
 
@@ -120,14 +120,14 @@ class Mechanism(ABC):
         return False
 
     @abstractmethod
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         """What is measured before any round; may be nothing."""
 
-    def second(self, state: State) -> tuple[MeasureRequest, ...]:
+    def followup_requests(self, state: State) -> tuple[MeasureRequest, ...]:
         """What is measured next, once the model knows the first answers."""
         return ()
 
-    def settle(self, state: State) -> State:
+    def before_rounds(self, state: State) -> State:
         """What the rounds start from, once all single attributes are measured."""
         return state
 
@@ -147,6 +147,6 @@ class Mechanism(ABC):
         """What the fit is told of an answer."""
         return Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
 
-    def is_annealed(self, plan: Plan, done: Round) -> bool:
+    def should_anneal(self, plan: Plan, done: Round) -> bool:
         """Whether the noise halves for the rounds to come."""
         return False

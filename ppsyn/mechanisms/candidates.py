@@ -30,7 +30,7 @@ _REFINED_CELLS = 2**22
 """Of all marginals together that a small table is brought nearer to."""
 
 _PAIR = 2
-"""Attributes of a marginal that may be loose; larger ones were seen to do harm (docs/mechanism.md)."""
+"""Attributes of a marginal that may be measured off the tree; larger ones were seen to do harm (docs/mechanism.md)."""
 
 _NAMED = 3
 """Attributes that an error names."""
@@ -118,7 +118,7 @@ def candidate_cliques(domain: Domain, workload: tuple[Clique, ...]) -> tuple[Cli
     return downward_closure((*workload, *((name,) for name in domain.names)))
 
 
-def take_turns(domain: Domain, cliques: Sequence[Clique], most: int = ROUND_CELLS) -> tuple[tuple[Clique, ...], ...]:
+def rotate(domain: Domain, cliques: Sequence[Clique], most: int = ROUND_CELLS) -> tuple[tuple[Clique, ...], ...]:
     """What each round looks at, one after another and then again: of too many marginals a part, from their sizes alone.
 
     Where they have no more than `most` cells in all, every round looks at all of them. Otherwise single attributes are
@@ -146,7 +146,7 @@ def _always(cells: Mapping[Clique, int], room: int) -> set[Clique]:
     return found
 
 
-def considered(state: State) -> tuple[Clique, ...]:
+def round_candidates(state: State) -> tuple[Clique, ...]:
     """The marginals whose turn it is."""
     turns = state.plan.turns
     return turns[len(state.rounds) % len(turns)]
@@ -160,47 +160,48 @@ def check_smallest_model(domain: Domain, cap_mb: float) -> None:
         raise ModelTooLargeError(needed, cap_mb, {attribute.name: attribute.size for attribute in largest})
 
 
-def growing_cap(state: State, rho: Fraction) -> float:
+def size_limit(state: State, rho: Fraction) -> float:
     """The cap on the model, in MB, grows with the part of the budget that is spent once rho is."""
     plan = state.plan
     return plan.config.max_model_size_mb * float((state.spent + rho) / plan.rho)
 
 
-def affordable(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
+def within_size_limit(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
     """The cliques whose measurement keeps the model under the cap."""
     room_mb = _room_mb(state, cap_mb)
     return tuple(clique for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb)
 
 
-def with_loose(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
+def with_off_tree(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
     """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
     now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.max_model_size_mb)
     return tuple(
         clique
         for clique, growth in _growth_mb(state, cliques).items()
-        if growth <= now_mb or (growth > last_mb and _may_be_loose(state, clique) and _own_mb(state, clique) <= last_mb)
+        if growth <= now_mb
+        or (growth > last_mb and _may_be_off_tree(state, clique) and _own_mb(state, clique) <= last_mb)
     )
 
 
-def is_loose(state: State, clique: Clique) -> bool:
+def is_off_tree(state: State, clique: Clique) -> bool:
     """Whether the measurement of a clique would make the tree pass its cap; that of one attribute joins nothing."""
     return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(
         state, state.plan.config.max_model_size_mb
     )
 
 
-def _may_be_loose(state: State, clique: Clique) -> bool:
+def _may_be_off_tree(state: State, clique: Clique) -> bool:
     return len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
 
 
 def _own_mb(state: State, clique: Clique) -> float:
     model = state.model
-    return 0.0 if clique in model.loose else table_mb(model.fold.inner, clique)
+    return 0.0 if clique in model.off_tree else table_mb(model.compression.model_domain, clique)
 
 
 def _room_mb(state: State, cap_mb: float) -> float:
     """By how much the model may grow under a cap."""
-    return max(0.0, cap_mb - _graph(state).model_mb() - state.model.loose_mb)
+    return max(0.0, cap_mb - _graph(state).model_mb() - state.model.off_tree_mb)
 
 
 def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
@@ -215,28 +216,28 @@ def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
 
 def _graph(state: State) -> InteractionGraph:
     """What is measured together and held by the tree."""
-    return interaction_graph(state.model.tree.domain, [m.clique for m in state.evidence if not m.is_loose])
+    return interaction_graph(state.model.tree.domain, [m.clique for m in state.evidence if not m.is_off_tree])
 
 
 def candidate(state: State, clique: Clique, partition: Partition, penalty: float = 0.0, weight: int = 1) -> Candidate:
     """A marginal and a partition of the model's own cells of it; `penalty`, in rows, counts as often as it weighs."""
     expected = _expected(state, clique, partition)
     units = min(math.ceil(weight * penalty * GRID), MAX_PENALTY)
-    return Candidate(clique, state.model.fold.lift(clique, partition), expected, units, weight)
+    return Candidate(clique, state.model.compression.to_full(clique, partition), expected, units, weight)
 
 
 def _expected(state: State, clique: Clique, partition: Partition) -> Ints:
     """The model's group counts, in grid units."""
-    return to_grid(partition.sum_expected(state.model.project_inner(clique)))
+    return to_grid(partition.sum_expected(state.model.project_compressed(clique)))
 
 
-def whole(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
+def full_candidate(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
     """A marginal cell by cell, less the noise it would carry."""
     cells = finest(state.model.tree.domain.size(clique))
     return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
 
 
-def partitioned(
+def partitioned_candidates(
     state: State, cliques: Iterable[Clique], rho: Fraction, strategy: Strategy, granularities: tuple[float, ...]
 ) -> tuple[Candidate, ...]:
     """Each clique at each granularity, less the noise it would carry."""
@@ -245,11 +246,11 @@ def partitioned(
     found: list[Candidate] = []
     for clique in cliques:
         is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
-        partitions = strategy(state.model.project_inner(clique), is_ordered, sigma, granularities)
+        partitions = strategy(state.model.project_compressed(clique), is_ordered, sigma, granularities)
         for partition in _worthwhile(partitions, sigma, total):
             expected = _expected(state, clique, partition)
             units = noise_cost(expected, partition, sigma)
-            found.append(Candidate(clique, state.model.fold.lift(clique, partition), expected, units))
+            found.append(Candidate(clique, state.model.compression.to_full(clique, partition), expected, units))
     return tuple(found)
 
 

@@ -97,11 +97,11 @@ class Forecast:
 
 def forecast(plan: Plan, rows: int) -> Forecast:
     """What a release by this plan would do with so many rows. No table is read, and nothing is spent."""
-    state, asked = _rehearsed(plan, rows)
+    state, requests = _rehearsed(plan, rows)
     return Forecast(
         plan,
         rows,
-        tuple(_stage(stage, plan) for stage in asked if stage),
+        tuple(_stage(stage, plan) for stage in requests if stage),
         _rounds(state),
         tuple(_singles(state, rows)),
         interaction_graph(plan.domain, ()).model_mb(),
@@ -115,12 +115,12 @@ def at_budget(plan: Plan, rho: Fraction) -> Plan:
 
 def _rehearsed(plan: Plan, rows: int) -> tuple[State, tuple[list[MeasureRequest], list[MeasureRequest]]]:
     """The state in which rounds begin, and what was asked before: first looks and second looks."""
-    state, asked = start(plan), (list[MeasureRequest](), list[MeasureRequest]())
+    state, requests = start(plan), (list[MeasureRequest](), list[MeasureRequest]())
     while state.stage == "one-way" and isinstance(request := next_request(state), MeasureRequest):
-        asked[state.is_fine].append(request)
+        requests[state.is_fine].append(request)
         counts, sigma = _even(request.partition, rows), noise_scale(request.rho, plan.sensitivity)
         state = absorb(state, request, Measured(counts, sigma))
-    return state, asked
+    return state, requests
 
 
 def _even(partition: Partition, rows: int) -> Ints:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from typing_extensions import override
 
-from ppsyn.domain import varied
+from ppsyn.domain import non_constant
 from ppsyn.errors import InvariantError
 from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.privacy.budget import divide
@@ -16,7 +16,7 @@ class Independent(Mechanism):
     """The whole budget on single attributes, in equal parts."""
 
     @override
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         return each_attribute(plan, plan.rho)
 
     @override
@@ -34,7 +34,7 @@ class Independent(Mechanism):
 
 def each_attribute(plan: Plan, rho: Fraction) -> tuple[MeasureRequest, ...]:
     """Every attribute for an equal part of rho; the last one takes what division leaves."""
-    names = varied(plan.domain)
+    names = non_constant(plan.domain)
     parts = divide(rho, [1.0] * len(names))
     rest = rho - sum(parts[:-1], Fraction(0))
     sizes = [plan.domain[name].size for name in names]

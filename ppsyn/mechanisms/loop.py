@@ -17,9 +17,9 @@ from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import ENGINES, Effort
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import unfitted
+from ppsyn.model.graphical_model import uniform_model
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import equal_width
@@ -50,7 +50,7 @@ def make_plan(
     """
     selection.check_smallest_model(domain, config.max_model_size_mb)
     workload = selection.workload_cliques(domain, config.workload)
-    turns = selection.take_turns(domain, selection.candidate_cliques(domain, workload))
+    turns = selection.rotate(domain, selection.candidate_cliques(domain, workload))
     plan = Plan(domain, rho, sensitivity, config, mechanism or MECHANISMS[config.mechanism], workload, turns)
     state = start(plan)
     costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
@@ -61,8 +61,8 @@ def make_plan(
 
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
-    first, round_rho = plan.mechanism.first(plan), plan.mechanism.round_rho(plan)
-    return State(plan, Fraction(0), first, round_rho, round_rho, unfitted(Fold(plan.domain)))
+    first, round_rho = plan.mechanism.initial_requests(plan), plan.mechanism.round_rho(plan)
+    return State(plan, Fraction(0), first, round_rho, round_rho, uniform_model(Compression(plan.domain)))
 
 
 def next_request(state: State) -> Request | None:
@@ -86,9 +86,9 @@ def _measure(state: State) -> MeasureRequest:
 
 def _remainder(state: State) -> MeasureRequest:
     """What is less than a round is worth goes to the largest attribute, in groups that the model holds apart."""
-    fold = state.model.fold
-    largest = max(fold.inner.attributes, key=lambda attribute: attribute.size)
-    groups = fold.lift((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS))
+    compression = state.model.compression
+    largest = max(compression.model_domain.attributes, key=lambda attribute: attribute.size)
+    groups = compression.to_full((largest.name,), equal_width(largest.size, _REMAINDER_GROUPS))
     return MeasureRequest((largest.name,), groups, state.left)
 
 
@@ -139,29 +139,29 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
     mechanism, clique, partition = state.plan.mechanism, request.clique, request.partition
     expected = partition.sum_expected(state.model.project(clique))
     drawn = Measurement(clique, partition, answer.noisy_counts, answer.sigma)
-    told = mechanism.estimate(state, request, answer)
-    state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, told))
+    estimate = mechanism.estimate(state, request, answer)
+    state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, estimate))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
     state = _after_round(replace(state, chosen=None))
-    surprise = float(np.abs(drawn.surprise(expected)).sum())
+    distance = float(np.abs(drawn.difference(expected)).sum())
     moved = float(np.abs(drawn.contrast(partition.sum_expected(state.model.project(clique)) - expected)).sum())
     noise = NOISE_L1 * drawn.count_sigma * partition.count
-    done = Round(clique, partition.count, drawn.count_sigma, surprise, noise, moved)
-    round_rho = state.round_rho * 4 if mechanism.is_annealed(state.plan, done) else state.round_rho
+    done = Round(clique, partition.count, drawn.count_sigma, distance, noise, moved)
+    round_rho = state.round_rho * 4 if mechanism.should_anneal(state.plan, done) else state.round_rho
     return replace(state, rounds=(*state.rounds, done), round_rho=round_rho)
 
 
 def _after_one_way(state: State) -> State:
-    """Between the stages, and after the last, the model is fitted to what they told."""
+    """Between the stages, and after the last, the model is fitted to their answers."""
     if state.one_way:
         return state
     if state.left == 0:
         return _finish(state)
     state, mechanism = _refit(state, 2, _TOLERANCE), state.plan.mechanism
     if not state.is_fine:
-        state = replace(state, one_way=mechanism.second(state), is_fine=True)
-    return state if state.one_way else _refit(mechanism.settle(state), 2, _TOLERANCE)
+        state = replace(state, one_way=mechanism.followup_requests(state), is_fine=True)
+    return state if state.one_way else _refit(mechanism.before_rounds(state), 2, _TOLERANCE)
 
 
 def _after_round(state: State) -> State:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from typing_extensions import override
 
-from ppsyn.domain import Clique, varied
+from ppsyn.domain import Clique, non_constant
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import Mechanism, Plan, State
 from ppsyn.mechanisms.independent import each_attribute
@@ -32,12 +32,12 @@ class Mst(Mechanism):
     fits_every_round = False
 
     @override
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         return each_attribute(plan, plan.rho if self.round_rho(plan) == 0 else plan.rho * _THIRD)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
-        edges = len(varied(plan.domain)) - 1
+        edges = len(non_constant(plan.domain)) - 1
         return round_down(plan.rho * 2 * _THIRD / edges) if edges else Fraction(0)
 
     @override
@@ -47,10 +47,10 @@ class Mst(Mechanism):
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
-        names = varied(plan.domain)
+        names = non_constant(plan.domain)
         component = reduce(_joined, (m.clique for m in state.evidence), {name: name for name in names})
         crossing = tuple((a, b) for a, b in combinations(names, 2) if component[a] != component[b])
-        cliques = selection.affordable(state, crossing, plan.config.max_model_size_mb) or tuple(
+        cliques = selection.within_size_limit(state, crossing, plan.config.max_model_size_mb) or tuple(
             (name,) for name in names
         )
         seen = {a.name: finest(a.size) for a in plan.domain.attributes}

@@ -20,7 +20,7 @@ class Mwem(Mechanism):
     """
 
     @override
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         return ()
 
     @override
@@ -34,8 +34,8 @@ class Mwem(Mechanism):
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
-        asked = set(plan.workload)
-        listed = (clique for clique in selection.considered(state) if clique in asked)
-        cliques = selection.affordable(state, listed, selection.growing_cap(state, rho))
+        workload = set(plan.workload)
+        listed = (clique for clique in selection.round_candidates(state) if clique in workload)
+        cliques = selection.within_size_limit(state, listed, selection.size_limit(state, rho))
         singles = tuple((name,) for name in plan.domain.names)
-        return tuple(selection.whole(state, clique, rho) for clique in cliques or singles)
+        return tuple(selection.full_candidate(state, clique, rho) for clique in cliques or singles)

@@ -24,12 +24,12 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from ppsyn.domain import Attribute, varied
+from ppsyn.domain import Attribute, non_constant
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
 from ppsyn.mechanisms.grid import Strategy, partition_grid, partition_in_order, split_run
-from ppsyn.model.fold import Fold, equal_mass, fold_values
-from ppsyn.model.graphical_model import GraphicalModel, unfitted
+from ppsyn.model.compression import Compression, compress_attribute, equal_mass_groups
+from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import divide, round_down
 from ppsyn.privacy.partition import Partition, equal_width, finest
@@ -87,7 +87,7 @@ class PPSyn(Mechanism):
         return self.parameters.swap_refinement
 
     @override
-    def first(self, plan: Plan) -> tuple[MeasureRequest, ...]:
+    def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
         """Small attributes whole; of large ones a coarse look, for a fraction of their part."""
         most = self.parameters.coarse_groups
         return tuple(
@@ -96,7 +96,7 @@ class PPSyn(Mechanism):
         )
 
     @override
-    def second(self, state: State) -> tuple[MeasureRequest, ...]:
+    def followup_requests(self, state: State) -> tuple[MeasureRequest, ...]:
         """Small attributes again, for their part of what is added; of large ones groups that stand above noise."""
         plan, rho = state.plan, self._one_way_rho(state.plan)
         parts = self._parts(plan, rho)
@@ -111,10 +111,10 @@ class PPSyn(Mechanism):
         return tuple(requests)
 
     @override
-    def settle(self, state: State) -> State:
-        """Fold large attributes, where the model lives on groups of their values from here on; plan the rounds."""
+    def before_rounds(self, state: State) -> State:
+        """Compress large attributes, so that the model lives on groups of their values; plan the rounds."""
         round_rho = round_down(state.left / state.plan.config.rounds)
-        return folded(replace(state, planned_rho=round_rho, round_rho=round_rho), self.parameters.max_values)
+        return compress(replace(state, planned_rho=round_rho, round_rho=round_rho), self.parameters.max_values)
 
     @override
     def round_rho(self, plan: Plan) -> Fraction:
@@ -126,20 +126,20 @@ class PPSyn(Mechanism):
 
     @override
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        cap_mb = selection.growing_cap(state, rho)
+        cap_mb = selection.size_limit(state, rho)
         has_off_tree = self.parameters.off_tree_pairs and self.parameters.swap_refinement
-        limited = selection.with_loose if has_off_tree else selection.affordable
-        cliques = limited(state, selection.considered(state), cap_mb)
-        return selection.partitioned(state, cliques, rho, self.strategy, self.parameters.granularities)
+        limited = selection.with_off_tree if has_off_tree else selection.within_size_limit
+        cliques = limited(state, selection.round_candidates(state), cap_mb)
+        return selection.partitioned_candidates(state, cliques, rho, self.strategy, self.parameters.granularities)
 
     @override
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
         drawn = super().estimate(state, request, answer)
-        return replace(drawn, is_loose=selection.is_loose(state, request.clique))
+        return replace(drawn, is_off_tree=selection.is_off_tree(state, request.clique))
 
     @override
-    def is_annealed(self, plan: Plan, done: Round) -> bool:
-        return done.noise > self.parameters.anneal_threshold * done.surprise
+    def should_anneal(self, plan: Plan, done: Round) -> bool:
+        return done.noise > self.parameters.anneal_threshold * done.distance
 
     def _one_way_rho(self, plan: Plan) -> Fraction:
         return plan.rho * Fraction(self.parameters.one_way_fraction)
@@ -171,7 +171,7 @@ class PPSyn(Mechanism):
 
     def _parts(self, plan: Plan, rho: Fraction) -> list[tuple[Attribute, Fraction]]:
         """The attributes of more than one value (the first one, for its total, where there is none) and their parts."""
-        attributes = [plan.domain[name] for name in varied(plan.domain)]
+        attributes = [plan.domain[name] for name in non_constant(plan.domain)]
         found = Counter(chain.from_iterable(plan.workload))
         uses = [found[a.name] for a in attributes]
         least = _MIN_USE * max(1, sum(uses)) / len(uses)
@@ -189,37 +189,42 @@ def _fine_request(model: GraphicalModel, attribute: Attribute, rho: Fraction, se
 
 
 _WORTHWHILE = 1.5
-"""An attribute is folded if it has this many times more values than it would have groups."""
+"""An attribute is compressed if it has this many times more values than it would have groups."""
 
 
-def folded(state: State, most: int) -> State:
-    """Fold large attributes into at most `most` groups each and restate what was measured of them.
+def compress(state: State, most: int) -> State:
+    """Compress large attributes into at most `most` groups each and restate what was measured of them.
 
     The model knows all that the answers about single attributes said. What it
     says of the groups takes their place, with the noise of the answer it rests on most.
     """
-    fold = Fold(
+    compression = Compression(
         state.plan.domain,
-        {a.name: fold_values(state.model.project((a.name,)), _groups(state, a, most)) for a in _large(state, most)},
+        {
+            a.name: compress_attribute(state.model.project((a.name,)), _groups(state, a, most))
+            for a in _large(state, most)
+        },
     )
-    kept = tuple(m for m in state.evidence if m.clique[0] not in fold.folded)
-    restated = tuple(_restated(state, name, fold) for name in fold.folded)
-    return replace(state, model=unfitted(fold), evidence=(*kept, *restated))
+    kept = tuple(m for m in state.evidence if m.clique[0] not in compression.attributes)
+    restated = tuple(_restated(state, name, compression) for name in compression.attributes)
+    return replace(state, model=uniform_model(compression), evidence=(*kept, *restated))
 
 
 def _large(state: State, most: int) -> list[Attribute]:
-    """The attributes to fold; of one whose answers were all lost nothing is known to fold it by."""
+    """The attributes to compress; of one whose answers were all lost nothing is known to compress it by."""
     known = {m.clique[0] for m in state.evidence}
     return [a for a in state.plan.domain.attributes if a.size > _WORTHWHILE * most and a.name in known]
 
 
 def _groups(state: State, attribute: Attribute, most: int) -> Partition:
     expected = state.model.project((attribute.name,))
-    return partition_in_order(expected, (attribute.is_ordered,), lambda arranged: (equal_mass(arranged, most),))[0]
+    return partition_in_order(expected, (attribute.is_ordered,), lambda arranged: (equal_mass_groups(arranged, most),))[
+        0
+    ]
 
 
-def _restated(state: State, name: str, fold: Fold) -> Measurement:
-    groups = fold.folded[name].groups
+def _restated(state: State, name: str, compression: Compression) -> Measurement:
+    groups = compression.attributes[name].groups
     sums = groups.sum_expected(state.model.project((name,)))
     finest = max((m for m in state.evidence if m.clique == (name,)), key=lambda m: m.partition.count)
     sigma = finest.sigma * math.sqrt(max(1.0, finest.partition.count / groups.count))

@@ -12,19 +12,19 @@ from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.extras import require
 from ppsyn.model import kernel
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, flatten, unfitted, unflatten
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import GraphicalModel, flatten, unflatten, uniform_model
 from ppsyn.model.inference_plan import build, flat, unflat
 from ppsyn.model.junction_tree import junction_tree
 from ppsyn.model.measurement import Measurement
-from ppsyn.model.off_tree import scaled, singles
+from ppsyn.model.off_tree import fit_proportionally, singles
 from ppsyn.privacy.partition import finest
 
 _SURER = 4.0
-"""How much more closely than its measurements a loose marginal keeps the single attributes that the tree knows."""
+"""How much more closely than its measurements an off-tree marginal keeps the single attributes that the tree knows."""
 
 _LEAST = 1e-9
-"""Rows in a cell that the tree takes for empty, so that a loose marginal may still have some there."""
+"""Rows in a cell that the tree takes for empty, so that an off-tree marginal may still have some there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +69,61 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
         warm: Where to start, and which values the model takes as one.
         effort: How hard to try.
     """
-    fold = warm.fold
+    compression = warm.compression
     if not measurements:
-        return Fit(unfitted(fold), 0.0, 0)
-    inner = [m for m in lowered(fold, measurements) if not m.is_loose]
-    total = estimate_total(inner)
-    cliques = maximal(m.clique for m in inner)
-    tree = junction_tree(fold.inner, cliques)
-    program = build(tree, cliques, inner)
-    theta = _carried_over(fold.inner, cliques, warm)
+        return Fit(uniform_model(compression), 0.0, 0)
+    compressed = [m for m in compress_measurements(compression, measurements) if not m.is_off_tree]
+    total = estimate_total(compressed)
+    cliques = maximal(m.clique for m in compressed)
+    tree = junction_tree(compression.model_domain, cliques)
+    program = build(tree, cliques, compressed)
+    theta = _carried_over(compression.model_domain, cliques, warm)
     step = warm.step if warm.step > 0 else 1.0 / total
     theta, beliefs, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
     if warm.potentials and not math.isfinite(loss):
         # Old potentials that met in a new tree and underflowed there: start afresh.
-        return fit(measurements, unfitted(fold), effort)
-    potentials = dict(zip(cliques, unflatten(fold.inner, cliques, theta), strict=True))
-    model = GraphicalModel(fold.domain, potentials, total, step, tree, unflatten(fold.inner, tree.nodes, beliefs), fold)
-    return Fit(loosened(model, measurements, effort), loss, taken)
+        return fit(measurements, uniform_model(compression), effort)
+    potentials = dict(zip(cliques, unflatten(compression.model_domain, cliques, theta), strict=True))
+    model = GraphicalModel(
+        compression.domain,
+        potentials,
+        total,
+        step,
+        tree,
+        unflatten(compression.model_domain, tree.nodes, beliefs),
+        compression,
+    )
+    return Fit(fit_off_tree(model, measurements, effort), loss, taken)
 
 
-def loosened(tree: GraphicalModel, measurements: Sequence[Measurement], effort: Effort) -> GraphicalModel:
+def fit_off_tree(tree: GraphicalModel, measurements: Sequence[Measurement], effort: Effort) -> GraphicalModel:
     """The model of a fitted tree and of what was measured beside it."""
-    inner, loose = lowered(tree.fold, measurements), dict[Clique, Floats]()
-    for clique in sorted({m.clique for m in inner if m.is_loose}):
-        told = [m for m in inner if m.clique == clique]
-        domain = Domain(tuple(tree.fold.inner[name] for name in clique))
-        loose[clique] = _fit_table(domain, tree.project_inner(clique), told, effort)
-    return replace(tree, loose=loose)
+    compressed, off_tree = compress_measurements(tree.compression, measurements), dict[Clique, Floats]()
+    for clique in sorted({m.clique for m in compressed if m.is_off_tree}):
+        measured = [m for m in compressed if m.clique == clique]
+        domain = Domain(tuple(tree.compression.model_domain[name] for name in clique))
+        off_tree[clique] = _fit_table(domain, tree.project_compressed(clique), measured, effort)
+    return replace(tree, off_tree=off_tree)
 
 
-def _fit_table(domain: Domain, expected: Floats, told: Sequence[Measurement], effort: Effort) -> Floats:
+def _fit_table(domain: Domain, expected: Floats, measured: Sequence[Measurement], effort: Effort) -> Floats:
     """What was measured of all attributes of a domain together, and else what was expected.
 
     Of all tables that fit as well, mirror descent ends at the one nearest to where it starts, in relative entropy.
     Single attributes stay as expected: the tree knows them from more than these measurements.
     """
     clique, alone = domain.names, singles(domain.names, expected)
-    sigma = min(m.scale for m in told) / _SURER
+    sigma = min(m.scale for m in measured) / _SURER
     known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma) for one, s in alone.items()]
-    program, total = build(junction_tree(domain, (clique,)), (clique,), [*told, *known]), float(expected.sum())
+    program, total = build(junction_tree(domain, (clique,)), (clique,), [*measured, *known]), float(expected.sum())
     theta = flat(np.log(np.maximum(expected, _LEAST)))
     _, beliefs, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)
-    return scaled(clique, unflat(beliefs, expected.shape), alone)
+    return fit_proportionally(clique, unflat(beliefs, expected.shape), alone)
 
 
-def lowered(fold: Fold, measurements: Sequence[Measurement]) -> list[Measurement]:
+def compress_measurements(compression: Compression, measurements: Sequence[Measurement]) -> list[Measurement]:
     """The measurements as those of the model's own marginals."""
-    return [replace(m, partition=fold.lower(m.clique, m.partition)) for m in measurements]
+    return [replace(m, partition=compression.to_compressed(m.clique, m.partition)) for m in measurements]
 
 
 def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalModel) -> Floats:

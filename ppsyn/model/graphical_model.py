@@ -14,10 +14,10 @@ from ppsyn.generation import sampling as generate
 from ppsyn.generation.refinement import Aim
 from ppsyn.generation.sampling import Step
 from ppsyn.model import kernel
-from ppsyn.model.fold import Fold
+from ppsyn.model.compression import Compression
 from ppsyn.model.inference_plan import build, flat, unflat
 from ppsyn.model.junction_tree import JunctionTree, junction_tree, table_mb
-from ppsyn.model.off_tree import agreeing
+from ppsyn.model.off_tree import reconcile
 from ppsyn.model.projection import Projector
 
 FIRST_STEP = 0.0
@@ -30,12 +30,12 @@ class GraphicalModel:
 
     Attributes:
         domain: The table's.
-        fold: How the domain becomes the tree's, which potentials and beliefs are over.
+        compression: How the domain becomes the tree's, which potentials and beliefs are over.
         potentials: Log-potentials of the measured cliques that no other contains.
         total: How many rows the model stands for.
         step: The last step of the fit, where the next fit starts.
         beliefs: The marginal of each node of the tree.
-        loose: Further marginals, which the tree does not have; over groups of values, as the tree's are.
+        off_tree: Further marginals, which the tree does not have; over groups of values, as the tree's are.
     """
 
     domain: Domain
@@ -44,8 +44,8 @@ class GraphicalModel:
     step: float
     tree: JunctionTree
     beliefs: tuple[Floats, ...]
-    fold: Fold
-    loose: Mapping[Clique, Floats] = field(default_factory=dict[Clique, Floats])
+    compression: Compression
+    off_tree: Mapping[Clique, Floats] = field(default_factory=dict[Clique, Floats])
 
     @cached_property
     def _projector(self) -> Projector:
@@ -56,28 +56,28 @@ class GraphicalModel:
         return {}
 
     @property
-    def held(self) -> "GraphicalModel":
+    def tree_only(self) -> "GraphicalModel":
         """The tree alone."""
-        return replace(self, loose={})
+        return replace(self, off_tree={})
 
     @property
-    def loose_mb(self) -> float:
-        """What the loose marginals take up, in MB."""
-        return sum(table_mb(self.fold.inner, clique) for clique in self.loose)
+    def off_tree_mb(self) -> float:
+        """What the off-tree marginals take up, in MB."""
+        return sum(table_mb(self.compression.model_domain, clique) for clique in self.off_tree)
 
     @property
     def size_mb(self) -> float:
         """What the model takes up, in MB."""
-        return sum(table_mb(self.fold.inner, node) for node in self.tree.nodes) + self.loose_mb
+        return sum(table_mb(self.compression.model_domain, node) for node in self.tree.nodes) + self.off_tree_mb
 
     def project(self, clique: Clique) -> Floats:
         """Expected counts of a marginal, one axis an attribute."""
-        return self.fold.expand(clique, self.project_inner(clique))
+        return self.compression.expand(clique, self.project_compressed(clique))
 
-    def project_inner(self, clique: Clique) -> Floats:
+    def project_compressed(self, clique: Clique) -> Floats:
         """Expected counts of a marginal over the groups of values that the model holds apart."""
         if clique not in self._agreeing:
-            self._agreeing[clique] = agreeing(clique, self._projector.project(clique), self.loose)
+            self._agreeing[clique] = reconcile(clique, self._projector.project(clique), self.off_tree)
         return self._agreeing[clique]
 
     def blocks(self, rows: int, seed: int, cliques: Sequence[Clique] = ()) -> Iterator[dict[str, Codes]]:
@@ -86,24 +86,24 @@ class GraphicalModel:
         Args:
             rows: How many.
             seed: Equal seeds give equal rows.
-            cliques: Marginals that a table is brought nearer to, if it is small or the model has loose ones.
+            cliques: Marginals that a table is brought nearer to, if it is small or the model has off-tree ones.
         """
-        made = generate.blocks(self.steps(), self.fold.drawn, rows, seed, self.aims(rows, cliques))
+        made = generate.blocks(self.steps(), self.compression.generation_domain, rows, seed, self.aims(rows, cliques))
         return ({name: codes[name] for name in self.domain.names} for codes in made)
 
     def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
         """What these marginals should be in a table of so many rows.
 
-        Many rows are near the tree by themselves; only swaps bring them nearer to loose marginals.
+        Many rows are near the tree by themselves; only swaps bring them nearer to off-tree marginals.
         """
-        if rows >= (generate.SWAPPED_ROWS if self.loose else generate.BLOCK_ROWS):
+        if rows >= (generate.SWAPPED_ROWS if self.off_tree else generate.BLOCK_ROWS):
             return ()
         return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
 
     def steps(self) -> tuple[Step, ...]:
-        """The model as a chain of conditional tables, for generation of the attributes in `fold.drawn`."""
-        inner = (self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
-        return (*inner, *self.fold.unfolding())
+        """The model as a chain of conditional tables, over `compression.generation_domain`."""
+        steps = (self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
+        return (*steps, *self.compression.expansion_steps())
 
     def _new(self, index: int) -> Clique:
         separator = self.tree.separator(index)
@@ -116,35 +116,42 @@ class GraphicalModel:
         return Step(self._named(given), self._named(new), weights)
 
     def _named(self, clique: Clique) -> Clique:
-        return tuple(map(self.fold.hidden, clique))
+        return tuple(map(self.compression.group_name, clique))
 
 
-def unfitted(fold: Fold) -> GraphicalModel:
+def uniform_model(compression: Compression) -> GraphicalModel:
     """The model that nothing has been measured for: uniform, one row in all."""
-    return calibrated(fold, {}, 1.0, FIRST_STEP)
+    return calibrate(compression, {}, 1.0, FIRST_STEP)
 
 
-def calibrated(
-    fold: Fold,
+def calibrate(
+    compression: Compression,
     potentials: Mapping[Clique, Floats],
     total: float,
     step: float,
-    loose: Mapping[Clique, Floats] | None = None,
+    off_tree: Mapping[Clique, Floats] | None = None,
 ) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
-    cliques, loose = maximal(potentials), dict(loose or {})
+    cliques, off_tree = maximal(potentials), dict(off_tree or {})
     if len(cliques) != len(potentials):
         raise InvariantError("Expected potentials on cliques that do not contain each other.")
-    if not all(np.isfinite(table).all() and (table >= 0).all() for table in loose.values()):
-        raise InvariantError("Expected loose marginals that are finite and non-negative.")
-    tree = junction_tree(fold.inner, cliques)
+    if not all(np.isfinite(table).all() and (table >= 0).all() for table in off_tree.values()):
+        raise InvariantError("Expected off-tree marginals that are finite and non-negative.")
+    tree = junction_tree(compression.model_domain, cliques)
     program = build(tree, cliques, ())
     beliefs, marginals = np.zeros(program.node_start[-1]), np.zeros(program.marginals)
     loss = kernel.infer(program, flatten(cliques, potentials), total, beliefs, marginals, np.zeros_like(marginals))
     if not math.isfinite(loss):
         raise InvariantError("Expected potentials that leave the model its mass.")
     return GraphicalModel(
-        fold.domain, dict(potentials), total, step, tree, unflatten(fold.inner, tree.nodes, beliefs), fold, loose
+        compression.domain,
+        dict(potentials),
+        total,
+        step,
+        tree,
+        unflatten(compression.model_domain, tree.nodes, beliefs),
+        compression,
+        off_tree,
     )
 
 

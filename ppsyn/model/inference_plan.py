@@ -133,19 +133,19 @@ def build(tree: JunctionTree, cliques: Sequence[Clique], measurements: Sequence[
     measured_at = [marginals.add_groups(m.clique, m.partition) for m in measurements]
     separators = [tree.separator(k) for k in nodes]
     separator_start = _offsets(domain.size(separator) for separator in separators)
-    held: list[list[Clique]] = [[] for _ in nodes]
+    assigned: list[list[Clique]] = [[] for _ in nodes]
     for clique in cliques:
         home = tree.home(clique)
         if home is None:
             raise InvariantError("A clique with potentials has no home in its own tree.")
-        held[home].append(clique)
+        assigned[home].append(clique)
     node_maps, node_cliques = [0], list[int]()
     for k in nodes:
         children = [other for other in sorted(tree.neighbours[k]) if other != tree.parents[k]]
         for other in (k, *children):
             maps.add(tree.nodes[k], separators[other], int(separator_start[other]))
         node_cliques.append(len(maps.rows))
-        for clique in held[k]:
+        for clique in assigned[k]:
             maps.add(tree.nodes[k], clique, marginals.clique_at[clique])
         node_maps.append(len(maps.rows))
     for outer, inner in marginals.links:

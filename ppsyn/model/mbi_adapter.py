@@ -18,9 +18,9 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
-from ppsyn.model.estimation import Effort, Fit, estimate_total, loosened, lowered
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import FIRST_STEP, GraphicalModel, calibrated, unfitted
+from ppsyn.model.compression import Compression
+from ppsyn.model.estimation import Effort, Fit, compress_measurements, estimate_total, fit_off_tree
+from ppsyn.model.graphical_model import FIRST_STEP, GraphicalModel, calibrate, uniform_model
 from ppsyn.model.measurement import Measurement, unit_of
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.residuals import Axes
@@ -111,14 +111,14 @@ def model_to_mbi(model: GraphicalModel) -> mbi.MarkovRandomField:
     """The model as mbi's, over the table's domain, with the marginals of its potentials' cliques.
 
     Values that the model takes as one have equal potentials, but for the logarithms of their shares. It is the tree
-    alone: loose marginals are none of its own.
+    alone: off-tree marginals are none of its own.
     """
-    model, fold = model.held, model.fold
-    potentials = {clique: fold.spread(clique, table) for clique, table in model.potentials.items()}
-    for name, folded in fold.folded.items():
+    model, compression = model.tree_only, model.compression
+    potentials = {clique: compression.spread(clique, table) for clique, table in model.potentials.items()}
+    for name, attribute in compression.attributes.items():
         clique = next((clique for clique in potentials if name in clique), (name,))
-        shares = np.log(np.maximum(folded.shares, _LEAST_SHARE)).reshape([-1 if n == name else 1 for n in clique])
-        potentials[clique] = potentials.get(clique, np.zeros(fold.domain.shape(clique))) + shares
+        shares = np.log(np.maximum(attribute.shares, _LEAST_SHARE)).reshape([-1 if n == name else 1 for n in clique])
+        potentials[clique] = potentials.get(clique, np.zeros(compression.domain.shape(clique))) + shares
     domain = domain_to_mbi(model.domain)
     return mbi.MarkovRandomField(
         potentials=_vector(domain, potentials),
@@ -144,31 +144,35 @@ def model_from_mbi(domain: Domain, field: mbi.MarkovRandomField) -> GraphicalMod
         outer = next(other for other in potentials if set(clique) <= set(other))
         table = np.asarray(field.potentials[key].transpose(clique).datavector(flatten=False))
         potentials[outer] += table.reshape([domain[name].size if name in clique else 1 for name in outer])
-    return calibrated(Fold(domain), potentials, float(np.asarray(field.total)), FIRST_STEP)
+    return calibrate(Compression(domain), potentials, float(np.asarray(field.total)), FIRST_STEP)
 
 
 def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effort) -> Fit:
     """Fit with mbi's mirror descent, warm-started."""
-    fold = warm.fold
+    compression = warm.compression
     if not measurements:
-        return Fit(unfitted(fold), 0.0, 0)
-    inner = [m for m in lowered(fold, measurements) if not m.is_loose]
+        return Fit(uniform_model(compression), 0.0, 0)
+    compressed = [m for m in compress_measurements(compression, measurements) if not m.is_off_tree]
     field = mbi.estimation.MirrorDescent().estimate(
-        domain_to_mbi(fold.inner),
+        domain_to_mbi(compression.model_domain),
         [
             replace(linear, noisy_measurement=m.contrast(m.target), stddev=m.scale)
-            for linear, m in zip(measurements_to_mbi(inner), inner, strict=True)
+            for linear, m in zip(measurements_to_mbi(compressed), compressed, strict=True)
         ],
-        known_total=estimate_total(inner),
+        known_total=estimate_total(compressed),
         iters=effort.iterations,
-        warm_start=model_to_mbi(replace(warm, domain=fold.inner, fold=Fold(fold.inner))) if warm.potentials else None,
+        warm_start=model_to_mbi(
+            replace(warm, domain=compression.model_domain, compression=Compression(compression.model_domain))
+        )
+        if warm.potentials
+        else None,
         tol=effort.tolerance,
     )
     if not isinstance(field, mbi.MarkovRandomField):
         raise InvariantError("mbi's estimator returned something else than a Markov random field.")
-    model = replace(model_from_mbi(fold.inner, field), domain=fold.domain, fold=fold)
-    held = [m for m in measurements if not m.is_loose]
-    return Fit(loosened(model, measurements, effort), loss(model, held), effort.iterations)
+    model = replace(model_from_mbi(compression.model_domain, field), domain=compression.domain, compression=compression)
+    in_tree = [m for m in measurements if not m.is_off_tree]
+    return Fit(fit_off_tree(model, measurements, effort), loss(model, in_tree), effort.iterations)
 
 
 def loss(model: GraphicalModel, measurements: Sequence[Measurement]) -> float:

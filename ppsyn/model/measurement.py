@@ -15,14 +15,14 @@ class Measurement:
 
     Attributes:
         noisy_counts: As they were drawn, with `sigma` the scale of their noise.
-        is_loose: Whether the tree has no room for the marginal, which is then known beside it.
+        is_off_tree: Whether the tree has no room for the marginal, which is then known beside it.
     """
 
     clique: Clique
     partition: Partition
     noisy_counts: Ints
     sigma: float
-    is_loose: bool = False
+    is_off_tree: bool = False
 
     @property
     def target(self) -> Floats:
@@ -40,7 +40,7 @@ class Measurement:
         axes = self.partition.axes
         return self.sigma / self.unit * (math.sqrt(degrees(axes) / self.partition.count) if axes else 1.0)
 
-    def surprise(self, expected: Floats) -> Floats:
+    def difference(self, expected: Floats) -> Floats:
         """How far the answer as drawn is from expected group counts; of a grid, in its residuals."""
         return self.contrast(self.noisy_counts / self.unit - expected)
 

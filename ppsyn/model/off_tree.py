@@ -14,13 +14,13 @@ _CYCLES = 3
 """How often a marginal is scaled to several tables in turn; they nearly agree, so more change little."""
 
 
-def agreeing(clique: Clique, table: Floats, loose: Mapping[Clique, Floats]) -> Floats:
-    """The marginal, brought into agreement with the loose ones it contains; its total stays."""
-    parts = {part: wanted for part, wanted in loose.items() if set(part) <= set(clique)}
-    return parts[clique] if clique in parts else scaled(clique, table, parts)
+def reconcile(clique: Clique, table: Floats, off_tree: Mapping[Clique, Floats]) -> Floats:
+    """The marginal, brought into agreement with the off-tree ones it contains; its total stays."""
+    parts = {part: wanted for part, wanted in off_tree.items() if set(part) <= set(clique)}
+    return parts[clique] if clique in parts else fit_proportionally(clique, table, parts)
 
 
-def scaled(clique: Clique, table: Floats, parts: Mapping[Clique, Floats]) -> Floats:
+def fit_proportionally(clique: Clique, table: Floats, parts: Mapping[Clique, Floats]) -> Floats:
     """The marginal, scaled to smaller ones in turn (iterative proportional fitting); its total stays.
 
     Cells without rows stay without. Where nothing is left that way, the parts contradict it, and it stays as it is.

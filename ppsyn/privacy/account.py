@@ -85,7 +85,7 @@ class StoredAccount:
         """All budgets, with what they have spent by now; the charges of those that are open are read for it."""
         return [self.budget(run) or budget for run, budget in self.state.budgets.items()]
 
-    def charged(self) -> list[str]:
+    def charged_runs(self) -> list[str]:
         """The runs that have charges of their own in the store, whether the account knows them or not."""
         return self._store.folders(self._charges)
 

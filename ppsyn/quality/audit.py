@@ -38,14 +38,14 @@ def check_quality(store: Store, manifest: Manifest, digest: str, key: str, accou
     data = store.get(key)
     quality = Quality.model_validate_json(data)
     entries = [entry.encode() for entry in quality.entries]
-    if quality.to_bytes() != data or key != f"{QUALITY}/{quality.asked.run}.json":
+    if quality.to_bytes() != data or key != f"{QUALITY}/{quality.request.run}.json":
         raise Fault("It is not written as figures are.")
     _check_asked(manifest, digest, quality)
     check_chain(quality.account, entries, key)
     _check_cost(quality, entries)
     _check_answers(store, manifest, quality, entries)
     if account is not None:
-        check_stored(account, quality.asked.run, quality.account, entries, hashlib.sha256(data).hexdigest())
+        check_stored(account, quality.request.run, quality.account, entries, hashlib.sha256(data).hexdigest())
 
 
 def check_page(store: Store, key: str) -> None:
@@ -62,41 +62,44 @@ def check_page(store: Store, key: str) -> None:
 
 
 def _check_asked(manifest: Manifest, digest: str, quality: Quality) -> None:
-    asked = quality.asked
-    if (asked.dataset, asked.release, asked.manifest) != (manifest.dataset, manifest.run, digest):
+    request = quality.request
+    if (request.dataset, request.release, request.manifest) != (manifest.dataset, manifest.run, digest):
         raise Fault("It is about another release.")
-    if asked.person != manifest.privacy.person:
+    if request.person != manifest.privacy.person:
         raise Fault("It protects another unit than the release.")
 
 
 def _check_cost(quality: Quality, entries: Sequence[bytes]) -> None:
-    asked = quality.asked
-    grant = check_spending(entries, asked.run, quality.account, quality.guarantee)
-    if (grant.inputs, grant.quality_of, grant.rho) != (asked.digest(), asked.release, asked.rho):
+    request = quality.request
+    grant = check_spending(entries, request.run, quality.account, quality.guarantee)
+    if (grant.inputs, grant.quality_of, grant.rho) != (request.digest(), request.release, request.rho):
         raise Fault("It was paid for with other inputs.")
-    if quality.guarantee != guarantee_of(asked.rho, asked.privacy):
+    if quality.guarantee != guarantee_of(request.rho, request.privacy):
         raise Fault("The guarantee does not follow from what was spent.")
 
 
 def _check_answers(store: Store, manifest: Manifest, quality: Quality, entries: Sequence[bytes]) -> None:
-    asked, rows = quality.asked, quality.rows
-    synthetic = published_counts(store, manifest, cliques_of(asked.sets))
-    first, second = shares_of(asked.rho, asked.sets)
+    request, rows = quality.request, quality.rows
+    synthetic = published_counts(store, manifest, cliques_of(request.sets))
+    first, second = shares_of(request.rho, request.sets)
     counted = rows_request(domain_of(manifest.table), first)
-    compared = compare_request(asked.sets, synthetic, scaled_to(rows), second)
-    if [_told(charge) for charge in charges_of(entries, asked.run)] != [
+    compared = compare_request(request.sets, synthetic, scaled_to(rows), second)
+    if [_as_charged(charge) for charge in charges_of(entries, request.run)] != [
         ("measure", counted.clique, first, counted.digest()),
         ("compare", (), second, compared.digest()),
     ]:
         raise Fault("Something else was charged than what is told.")
-    if (rows.sigma, quality.sigma) != (noise_scale(first, asked.max_rows), _compared_noise(compared, asked.max_rows)):
+    if (rows.sigma, quality.sigma) != (
+        noise_scale(first, request.max_rows),
+        _compared_noise(compared, request.max_rows),
+    ):
         raise Fault("The noise is not what its charge buys.")
     answer = Measured(np.array([figure.noisy for figure in quality.figures], np.int64), quality.sigma)
-    if figures_of(asked.sets, synthetic, rows, answer) != quality.figures:
+    if figures_of(request.sets, synthetic, rows, answer) != quality.figures:
         raise Fault("The figures do not follow from the answers.")
 
 
-def _told(charge: Charge) -> tuple[str, Clique, Fraction, str]:
+def _as_charged(charge: Charge) -> tuple[str, Clique, Fraction, str]:
     return charge.mechanism, charge.clique, charge.rho, charge.request
 
 

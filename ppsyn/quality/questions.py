@@ -53,8 +53,8 @@ def sets_of(domain: Domain, workload: WorkloadConfig, named: Sequence[Clique] = 
         if marginals:
             kept.setdefault(frozenset(marginals), name)
     sets = [MarginalSet(name=name, marginals=found[name]) for name in kept.values()]
-    asked = dict.fromkeys(_checked(domain, names) for names in named)
-    return (*sets, *(MarginalSet(name=" x ".join(clique), marginals=(clique,)) for clique in asked))
+    requested = dict.fromkeys(_checked(domain, names) for names in named)
+    return (*sets, *(MarginalSet(name=" x ".join(clique), marginals=(clique,)) for clique in requested))
 
 
 _MOST_CELLS = 10_000_000

@@ -101,7 +101,7 @@ def measure(
         root.delete(f"runs/{ref.run}")
         raise
     try:
-        quality = _asked(ref, record, source, table, synthetic)
+        quality = _ask(ref, record, source, table, synthetic)
         account.close(ref.run, hashlib.sha256(quality.to_bytes()).hexdigest())
     except BaseException:
         with suppress(AccountError, StoreError):  # what went wrong before says more
@@ -112,7 +112,7 @@ def measure(
     return quality
 
 
-def _asked(
+def _ask(
     ref: RunRef, record: QualityRecord, source: Source, table: TableSchema, synthetic: Mapping[Clique, Ints]
 ) -> Quality:
     private, folder = open_store(ref.private), private_folder(ref.run)
@@ -124,7 +124,7 @@ def _asked(
     rows = rows_of(_answer(curator, rows_request(domain_of(table), first)))
     answer = _answer(curator, compare_request(record.sets, synthetic, scaled_to(rows), second))
     return Quality(
-        asked=record,
+        request=record,
         measured_at=datetime.now(UTC).replace(microsecond=0),
         guarantee=guarantee_of(record.rho, record.privacy),
         rows=rows,
@@ -147,7 +147,7 @@ def publish(release: Store, quality: Quality) -> str:
 
     The files of the release itself stay as they are.
     """
-    key = f"{QUALITY}/{quality.asked.run}"
+    key = f"{QUALITY}/{quality.request.run}"
     release.put(f"{key}.html", render(quality))
     if not release.create(f"{key}.json", quality.to_bytes()):
         raise InvariantError("Figures have the name of others.")

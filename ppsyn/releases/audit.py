@@ -213,7 +213,7 @@ def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State
         request = next_request(state)
         if charge is None or answer is None or request is None:
             raise Fault(f"Step {step}: questions, charges and answers are not equally many.")
-        if _told(request) != (charge.mechanism, charge.clique, charge.rho, charge.request):
+        if _as_charged(request) != (charge.mechanism, charge.clique, charge.rho, charge.request):
             raise Fault(f"Step {step}: the loop asks something else than was charged.")
         if isinstance(answer, Measured) and answer.sigma != _scale_of(request, max_rows):
             raise Fault(f"Step {step}: the noise is not what its charge buys.")
@@ -238,7 +238,7 @@ def _scale_of(request: Request, max_rows: int) -> float | None:
     return noise_scale(request.rho, max_rows * request.sensitivity)
 
 
-def _told(request: Request) -> tuple[str, Clique, Fraction, str]:
+def _as_charged(request: Request) -> tuple[str, Clique, Fraction, str]:
     """What a charge for the request says."""
     if isinstance(request, MeasureRequest):
         return "measure", request.clique, request.rho, request.digest()
@@ -251,7 +251,7 @@ def _check_model(store: Store, state: State) -> None:
 
 
 def _check_rows(store: Store, manifest: Manifest) -> None:
-    expected = open_release(store).recipe(manifest.generation.rows).made()
+    expected = open_release(store).recipe(manifest.generation.rows).all_blocks()
     rows = 0
     with store.reader(SYNTHETIC) as file:
         for made, published in zip_longest(expected, read_rows(file)):

@@ -54,7 +54,7 @@ def check_chain(said: AccountPart, entries: Sequence[bytes], file: str) -> None:
         raise Fault(f"{file} does not hold the entries that it names.")
 
 
-def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, told: Guarantee) -> Grant:
+def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, stated: Guarantee) -> Grant:
     """See that a run spent what is told, and no more than it was granted; its grant."""
     recorded = ledger_of(entries, run)
     ledger = Ledger(recorded.total)
@@ -70,18 +70,18 @@ def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, told: 
         raise Fault("The account cannot have had what is told.")
     if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
         raise Fault("The steps of the run are not charged one after the other.")
-    if told.rho != ledger.spent:
+    if stated.rho != ledger.spent:
         raise Fault("The guarantee does not follow from what was spent.")
-    _check_accountant(told, ledger)
+    _check_accountant(stated, ledger)
     return grants[0]
 
 
-def _check_accountant(told: Guarantee, ledger: Ledger) -> None:
-    if told.epsilon is None or told.delta is None:
+def _check_accountant(stated: Guarantee, ledger: Ledger) -> None:
+    if stated.epsilon is None or stated.delta is None:
         return
-    certified = accounted_epsilon(ledger, told.delta)
-    if abs(certified - told.epsilon) > _ACCOUNTANT_SLACK * told.epsilon:
-        raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {told.epsilon:.6g} is told.")
+    certified = accounted_epsilon(ledger, stated.delta)
+    if abs(certified - stated.epsilon) > _ACCOUNTANT_SLACK * stated.epsilon:
+        raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {stated.epsilon:.6g} is told.")
 
 
 def check_stored(account: StoredAccount, run: str, said: AccountPart, entries: Sequence[bytes], digest: str) -> None:

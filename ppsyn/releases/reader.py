@@ -87,7 +87,7 @@ def read_validation(store: Store) -> Validation:
     return Validation.model_validate_json(store.get(VALIDATION, DOCUMENT_BYTES))
 
 
-def released(ref: RunRef) -> Store:
+def published_store(ref: RunRef) -> Store:
     """Where a run's release is published."""
     return open_store(ref.releases.child(release_folder(ref.dataset, ref.run)))
 

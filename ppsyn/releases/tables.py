@@ -100,15 +100,15 @@ def _written_type(kind: pa.DataType) -> pa.DataType:
 
 def _regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """The same rows in tables of this many; the last has what is left."""
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for table in tables:
-        held.append(table)
-        while sum(part.num_rows for part in held) >= rows:
-            whole = pa.concat_tables(held)
+        pending.append(table)
+        while sum(part.num_rows for part in pending) >= rows:
+            whole = pa.concat_tables(pending)
             yield whole.slice(0, rows)
-            held = [whole.slice(rows)]
-    if any(part.num_rows for part in held):
-        yield pa.concat_tables(held)
+            pending = [whole.slice(rows)]
+    if any(part.num_rows for part in pending):
+        yield pa.concat_tables(pending)
 
 
 PART_BLOCKS = 4
@@ -136,7 +136,7 @@ def make_part(recipe: Recipe, number: int, group_rows: int, source: str) -> byte
     return file.getvalue()
 
 
-def kept(recipe: Recipe) -> Recipe:
+def identity(recipe: Recipe) -> Recipe:
     """The recipe itself, for workers to have from each other."""
     return recipe
 
@@ -149,8 +149,8 @@ def read_rows(file: IO[bytes]) -> Iterator[pd.DataFrame]:
     """
     parquet = pq.ParquetFile(file)
     for group in range(parquet.num_row_groups):
-        told = parquet.metadata.row_group(group)
-        if told.num_rows > BLOCK_ROWS or told.total_byte_size > ARRAYS_BYTES:
+        metadata = parquet.metadata.row_group(group)
+        if metadata.num_rows > BLOCK_ROWS or metadata.total_byte_size > ARRAYS_BYTES:
             raise ValueError("a row group that is too large")
         yield parquet.read_row_group(group).to_pandas()
 

@@ -62,7 +62,7 @@ def stage_rows(run: Run) -> None:
     """Generate the synthetic table into the staging folder."""
     recipe = synthesis_of(run).recipe(run.record.generation.rows)
     with _unless_published(run), run.releases.writer(f"{_staging(run)}/{SYNTHETIC}") as file:
-        write_rows(recipe.made(), recipe.no_rows(), file)
+        write_rows(recipe.all_blocks(), recipe.no_rows(), file)
 
 
 def stage_validation(run: Run) -> None:
@@ -116,7 +116,7 @@ def _write_records(run: Run) -> None:
     run.releases.put(f"{folder}/{REPORT}", make_report(open_store(run.releases.location.child(folder)), manifest))
     digests = {**manifest.files, REPORT: file_digest(run.releases, f"{folder}/{REPORT}")}
     manifest = manifest.model_copy(update={"files": digests})
-    data = run.settle_manifest(manifest.to_bytes())
+    data = run.keep_first_manifest(manifest.to_bytes())
     if not _is_of(data, manifest):
         raise RunError(
             f"The manifest that is kept of run {run.ref.run} is damaged, or of other files; nothing was published. "
@@ -168,11 +168,11 @@ def _check_published(run: Run, folder: str) -> None:
     """See that what is there is what was published: the manifest as it was closed, and the files it names."""
     data = run.releases.get(f"{folder}/{MANIFEST}")
     digest, budget = hashlib.sha256(data).hexdigest(), run.budget
-    if run.settle_manifest(data) != data or (not budget.is_open and budget.manifest != digest):
+    if run.keep_first_manifest(data) != data or (not budget.is_open and budget.manifest != digest):
         problems = [MANIFEST]
     else:
         files = Manifest.model_validate_json(data).files
-        problems = [name for name, told in files.items() if not _is_there(run.releases, f"{folder}/{name}", told)]
+        problems = [name for name, digest in files.items() if not _is_there(run.releases, f"{folder}/{name}", digest)]
         problems += [] if run.releases.get(f"{folder}/{SEAL}") == seal_of(digest) else [SEAL]
         found = (key.removeprefix(f"{folder}/") for key in run.releases.keys(folder))
         known = {*files, MANIFEST, SEAL}

@@ -38,7 +38,7 @@ def render(quality: Quality) -> bytes:
 
 def name_figures(quality: Quality) -> list[tuple[str, int, QualityFigure]]:
     """What each figure is about, of how many marginals, and the figure."""
-    sets = {one.name: one for one in quality.asked.sets}
+    sets = {one.name: one for one in quality.request.sets}
     return [(_name(one, sets[one.about]), len(sets[one.about].marginals), one) for one in quality.figures]
 
 

@@ -242,7 +242,7 @@ def _last_round_error(rounds: Sequence[RoundStats], total: float) -> tuple[float
 
 def _most_informative(rounds: Sequence[tuple[Round, Measurement]]) -> tuple[list[Measurement], int]:
     """The measurements of several attributes that changed the model most, in their order; and how many others."""
-    joint = [(done.surprise, measurement) for done, measurement in rounds if len(measurement.clique) > 1]
+    joint = [(done.distance, measurement) for done, measurement in rounds if len(measurement.clique) > 1]
     ranked = sorted(range(len(joint)), key=lambda at: -joint[at][0])[:_CARDS]
     return [joint[at][1] for at in sorted(ranked)], len(joint) - len(ranked)
 

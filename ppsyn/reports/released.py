@@ -195,10 +195,10 @@ def round_stats(released: Released, spending: Spending) -> list[RoundStats]:
     stats: list[RoundStats] = []
     for number, (done, measurement) in zip(numbers, found, strict=True):
         now = measurement.partition.sum_expected(model.project(done.clique))
-        after = float(np.abs(measurement.surprise(now)).sum()) / 2
+        after = float(np.abs(measurement.difference(now)).sum()) / 2
         cells = measurement.partition.cells
         stats.append(
-            RoundStats(number, done.clique, cells, done.groups, done.sigma, done.surprise / 2, after, done.noise / 2)
+            RoundStats(number, done.clique, cells, done.groups, done.sigma, done.distance / 2, after, done.noise / 2)
         )
     return stats
 
@@ -228,7 +228,7 @@ def measured_bars(columns: Mapping[str, ColumnSchema], measurement: Measurement,
     """The groups of a measurement, in order of their first cell, beside counts of the synthetic table."""
     partition = measurement.partition
     sums = partition.sum_expected(synthetic)
-    measured = sums + measurement.surprise(sums)
+    measured = sums + measurement.difference(sums)
     by_group = np.argsort(partition.groups, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(partition.groups, minlength=partition.count))
     return [
@@ -274,7 +274,7 @@ def _misplaced(model: GraphicalModel, refits: Sequence[GraphicalModel], clique: 
 
 def model_edges(model: GraphicalModel) -> list[Edge]:
     """The pairs inside the model's cliques, strongest first."""
-    pairs = {pair for clique in (*model.potentials, *model.loose) for pair in combinations(clique, 2)}
+    pairs = {pair for clique in (*model.potentials, *model.off_tree) for pair in combinations(clique, 2)}
     edges = [Edge(*pair, mutual_information(model.project(pair))) for pair in sorted(pairs)]
     return sorted(edges, key=lambda edge: -edge.bits)
 

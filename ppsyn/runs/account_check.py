@@ -30,16 +30,18 @@ def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
         AccountError: Naming what the account lacks.
     """
     dataset = account.dataset
-    charged = set(account.charged())
+    charged = set(account.charged_runs())
     found = {*charged, *releases.folders(f"releases/{dataset}"), *root.folders("runs")}
     state = account.find()  # after what was found: a run reserves its budget before it leaves anything
     unknown = found - (state.budgets.keys() if state else set())
     if not unknown:
         return
-    elsewhere = {run for other in datasets(root) if other != dataset for run in StoredAccount(root, other).charged()}
+    elsewhere = {
+        run for other in datasets(root) if other != dataset for run in StoredAccount(root, other).charged_runs()
+    }
     with ThreadPoolExecutor(_READERS) as pool:
-        told = list(pool.map(partial(_has_told, root, releases, dataset), sorted(unknown - elsewhere)))
-    lacking = sorted({*filter(None, told), *(charged & unknown)})
+        spent = list(pool.map(partial(_has_spent, root, releases, dataset), sorted(unknown - elsewhere)))
+    lacking = sorted({*filter(None, spent), *(charged & unknown)})
     if lacking:
         named = ", ".join(lacking[:_MOST_NAMED]) + (" and others" if len(lacking) > _MOST_NAMED else "")
         raise AccountError(
@@ -50,7 +52,7 @@ def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
         )
 
 
-def _has_told(root: Store, releases: Store, dataset: str, run: str) -> str | None:
+def _has_spent(root: Store, releases: Store, dataset: str, run: str) -> str | None:
     """The run, if it is one of the dataset and has left an answer, a release or figures."""
     if releases.has(f"{release_folder(dataset, run)}/{MANIFEST}"):
         return run

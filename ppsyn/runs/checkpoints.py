@@ -96,12 +96,12 @@ def to_bytes(step: int, request: str, answer: Answer) -> bytes:
     bound = {"step": np.array(step, np.int64), "request": np.frombuffer(request.encode(), np.uint8)}
     match answer:
         case Measured():
-            told = {"noisy_counts": answer.noisy_counts, "sigma": np.array(answer.sigma)}
+            arrays = {"noisy_counts": answer.noisy_counts, "sigma": np.array(answer.sigma)}
         case Selected():
-            told = {"index": np.array(answer.index, np.int64)}
+            arrays = {"index": np.array(answer.index, np.int64)}
         case Lost():
-            told = {}
-    return sealed(pack_arrays({**bound, **told}))
+            arrays = {}
+    return sealed(pack_arrays({**bound, **arrays}))
 
 
 def from_bytes(data: bytes) -> Kept:

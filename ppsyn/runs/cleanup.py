@@ -136,7 +136,7 @@ def give_up(root: Store, locations: Sequence[Location] | None, run: str) -> Give
 
 def _check_untold(root: Store, run: str) -> None:
     """See that a run that no account knows has told nothing: what it leaves would be all that speaks of it."""
-    charged = {name for dataset in datasets(root) for name in StoredAccount(root, dataset).charged()}
+    charged = {name for dataset in datasets(root) for name in StoredAccount(root, dataset).charged_runs()}
     if run in charged or Answers(root, run).steps():
         raise AccountError(
             f"No account in {root.location.url} knows run {run}, which has answers: an account was removed or set "

@@ -49,7 +49,7 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> list[str]:
     return check_stable(config.source, config.privacy.person)
 
 
-def unfinished(config: ReleaseConfig, table: TableSchema) -> Iterator[str]:
+def unfinished_runs(config: ReleaseConfig, table: TableSchema) -> Iterator[str]:
     """Runs that began with the inputs of this release, have reserved budget and have not ended, the oldest first."""
     account = _account(config)
     state = None if account is None else account.find()
@@ -94,9 +94,9 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
 
 
 def _check_budget(config: ReleaseConfig) -> None:
-    asked, (left, cap) = rho_of(config.privacy), balance(config)
-    if asked > left:
-        raise CapExceededError(config.dataset, asked, left, cap)
+    requested, (left, cap) = rho_of(config.privacy), balance(config)
+    if requested > left:
+        raise CapExceededError(config.dataset, requested, left, cap)
 
 
 def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:

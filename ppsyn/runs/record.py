@@ -121,7 +121,7 @@ def differences(before: RunRecord, now: RunRecord) -> Iterator[str]:
     old, new = dict(_leaves(before.model_dump(mode="json"))), dict(_leaves(now.model_dump(mode="json")))
     for name in sorted(old.keys() | new.keys()):
         if name not in _ANY and old.get(name) != new.get(name):
-            yield f"{name} was {_told(old, name)} and is {_told(new, name)} now."
+            yield f"{name} was {_value_text(old, name)} and is {_value_text(new, name)} now."
 
 
 def _leaves(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
@@ -136,7 +136,7 @@ def _leaves(document: Mapping[str, object], above: str = "") -> Iterator[tuple[s
             yield f"{above}{name}", value
 
 
-def _told(values: Mapping[str, object], name: str) -> str:
+def _value_text(values: Mapping[str, object], name: str) -> str:
     return repr(values[name]) if name in values else "absent"
 
 

@@ -113,7 +113,7 @@ class Run:
             self._take(*self._pending)
             self._pending = None
 
-    def settle_manifest(self, data: bytes) -> bytes:
+    def keep_first_manifest(self, data: bytes) -> bytes:
         """The one manifest of this run: the first that any process made."""
         self._root.create(f"runs/{self.ref.run}/manifest.json", data)
         return self._root.get(f"runs/{self.ref.run}/manifest.json")
@@ -161,13 +161,13 @@ class Run:
         gone = [step for step, one in enumerate(kept) if one is None and (step < len(spends) - 1 or step < len(taken))]
         if gone:
             raise self._broken(f"the answers to {_listed(gone)} are gone, which it has built on")
-        settled = [one or self._lost(step, spends[step]) for step, one in enumerate(kept)]
-        for step, (spend, one) in enumerate(zip(spends, settled, strict=True)):
+        answers = [one or self._lost(step, spends[step]) for step, one in enumerate(kept)]
+        for step, (spend, one) in enumerate(zip(spends, answers, strict=True)):
             if one.request != spend.digest or not _is_of_kind(one.answer, spend):
                 raise self._broken(f"the answer to step {step} is that to another question")
             if step < len(taken) and one.digest != taken[step]:
                 raise self._broken(f"the answer to step {step} is not the one that its checkpoint has taken in")
-        return settled
+        return answers
 
     def _lost(self, step: int, spend: Spend) -> Kept:
         """The answer of a step that was charged and has none: lost from now on, unless it came meanwhile."""
@@ -201,8 +201,8 @@ def _is_of_kind(answer: Answer, spend: Spend) -> bool:
 def _listed(steps: Sequence[int]) -> str:
     """Steps in words; of many, the first."""
     few = ", ".join(map(str, steps[:_NAMED]))
-    told = f"step {few}" if len(steps) == 1 else f"steps {few}"
-    return told if len(steps) <= _NAMED else f"{told} and {len(steps) - _NAMED} more"
+    listed = f"step {few}" if len(steps) == 1 else f"steps {few}"
+    return listed if len(steps) <= _NAMED else f"{listed} and {len(steps) - _NAMED} more"
 
 
 def _history(spends: Sequence[Spend]) -> str:

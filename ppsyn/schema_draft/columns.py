@@ -93,8 +93,8 @@ def draft_column(field: pa.Field) -> Drafted:
 
 def _listed(field: pa.Field) -> Fields:
     """The values of an enumerated type, if it is one."""
-    told = (field.metadata or {}).get(VALUES)
-    return {} if told is None else {"values": json.loads(told)}
+    listed = (field.metadata or {}).get(VALUES)
+    return {} if listed is None else {"values": json.loads(listed)}
 
 
 _COLUMN: TypeAdapter[ColumnSchema] = TypeAdapter(ColumnSchema)
@@ -107,7 +107,7 @@ _MOST_VALUES = 100
 """More different texts are an id or free text."""
 _PADDED = re.compile(r"\s*[-+]?0[0-9]")
 """Digits that are no number: a code whose noughts matter."""
-_TOLD = ("timezone", "values")
+_KEPT_FIELDS = ("timezone", "values")
 """What a type may say, and a sample does not know better."""
 _TRUTHS = frozenset({"true", "false"})
 
@@ -130,8 +130,12 @@ def propose(drafted: Drafted, raw: Raw) -> Drafted:
     found = next((fields for name in kinds if (fields := _PROPOSALS[name](present)) is not None), None)
     if found is None and kinds[-1] == "categorical":
         return Drafted(drafted.name, None, f"more than {_MOST_VALUES} different texts: an id, or free text?")
-    told = {name: value for name, value in drafted.fields.items() if name in _TOLD and not isinstance(value, Unfilled)}
-    fields = {"kind": kind, "nullable": bool(is_null.any()), **(found or {}), **told}
+    kept = {
+        name: value
+        for name, value in drafted.fields.items()
+        if name in _KEPT_FIELDS and not isinstance(value, Unfilled)
+    }
+    fields = {"kind": kind, "nullable": bool(is_null.any()), **(found or {}), **kept}
     try:
         _COLUMN.validate_python({"name": drafted.name, **fields})
     except ValidationError:

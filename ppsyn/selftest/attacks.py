@@ -16,9 +16,8 @@ import pandas as pd
 from ppsyn.arrays import Floats
 from ppsyn.releases.layout import SYNTHETIC
 from ppsyn.selftest import library
-from ppsyn.selftest.attacks import discriminate
 from ppsyn.selftest.cases import CASES, MU, Case
-from ppsyn.selftest.folder import aligned, differences, features
+from ppsyn.selftest.folder import align, differences, features
 from ppsyn.selftest.likelihood import Adversary
 from ppsyn.selftest.pipeline import Repeating, Stage
 from ppsyn.selftest.tradeoff import at_least, at_most, gaussian_mu, rate_at_most
@@ -165,7 +164,7 @@ def _releasing(case: Case) -> Generator[Stage]:
         yield Stage(case, Path(folder))
 
 
-def twins(name: str, seed: int) -> list[str]:
+def compare_folders(name: str, seed: int) -> list[str]:
     """Files of a folder that tell more than answers: those that differ for the other table and the same answers."""
     case = case_of(name)
     with _releasing(case) as stage:
@@ -203,12 +202,12 @@ class Finding:
             where counts are discrete, and up to pi rho of a selection, add up to its square.
         curve: False positives and false negatives of the attack on the answers, from threshold to threshold.
         corners: At the fixed thresholds, a mu that is surely there.
-        told_more: Files that differ although the answers are the same.
+        leaking_files: Files that differ although the answers are the same.
         seconds: Of the processor.
     """
 
     name: str
-    told: str
+    description: str
     runs: int
     folders: int
     allowed: float
@@ -217,7 +216,7 @@ class Finding:
     folder: Attack
     corners: tuple[float, ...]
     curve: tuple[tuple[float, float], ...]
-    told_more: tuple[str, ...]
+    leaking_files: tuple[str, ...]
     seconds: float
     claimed: float = field(default=MU)
 
@@ -229,15 +228,15 @@ class Finding:
             "the folder": self.folder.surely,
         }  # fmt: skip
         faults = [f"{name} tell mu {mu:.3f}" for name, mu in found.items() if mu > self.allowed]
-        if self.told_more:
-            faults.append(f"{', '.join(self.told_more)} tell more than the answers")
+        if self.leaking_files:
+            faults.append(f"{', '.join(self.leaking_files)} tell more than the answers")
         if self.answers.most < WANTED * self.claimed:
             faults.append(f"the attack on the answers sees mu {self.answers.most:.3f} at most: it is blind")
         return faults
 
 
 def judge(
-    case: Case, sides: Sequence[Seen], published: Sequence[Seen], told_more: Sequence[str], together: int
+    case: Case, sides: Sequence[Seen], published: Sequence[Seen], leaking_files: Sequence[str], together: int
 ) -> Finding:
     """Hold what was seen of both sides against what is allowed.
 
@@ -245,18 +244,18 @@ def judge(
         case: What was released.
         sides: Without and with the canary.
         published: The same of published folders.
-        told_more: What was found by `twins`.
+        leaking_files: What was found by `compare_folders`.
         together: How many cases are judged together.
     """
     sure = 1 - (1 - _SUITE) / (_TESTS * together)
     without, present = (np.array(seen.ratios) for seen in sides)
     tables = [np.stack(seen.tables) for seen in (sides if sides[0].tables else published)]
     names = sorted({name for seen in published for row in seen.folders for name in row})
-    folders = [np.column_stack([seen.ratios, aligned(seen.folders, names)]) for seen in published]
+    folders = [np.column_stack([seen.ratios, align(seen.folders, names)]) for seen in published]
     everything = (*sides, *published)
     return Finding(
         case.name,
-        case.told,
+        case.description,
         len(without),
         len(folders[0]),
         max(seen.allowed for seen in everything),
@@ -265,7 +264,7 @@ def judge(
         attack(*discriminate(folders[0], folders[1]), sure),
         tuple(corner(without, present, threshold, sure) for threshold in THRESHOLDS),
         _curve(without, present),
-        tuple(told_more),
+        tuple(leaking_files),
         sum(seen.seconds for seen in everything),
     )
 

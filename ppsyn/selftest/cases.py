@@ -36,7 +36,7 @@ class Case:
     """A way to release.
 
     Attributes:
-        told: What it is, for the table of results.
+        description: What it is, for the table of results.
         settings: Of the algorithm; few rounds and steps of the fit, for thousands of releases.
         workload: What the synthetic table should get right, and methods select from.
         max_rows: Rows of one person that count; without a person column one.
@@ -47,7 +47,7 @@ class Case:
     """
 
     name: str
-    told: str
+    description: str
     settings: Mapping[str, object] = field(default_factory=lambda: _QUICK)
     workload: WorkloadConfig = _TRIPLES
     max_rows: int = 1

@@ -40,9 +40,9 @@ def _masked(files: Files) -> dict[str, bytes]:
     compressed differs. So its size is declared too.
     """
     readable = {name: _ledger(data) if name == LEDGER else data for name, data in files.items()}
-    told = [name for name in files if name.endswith(".json")]
-    declared = {value for name in told for value in _declared(files[name])}
-    declared |= {sha256(files[name]).hexdigest() for name in (*told, LEDGER, REPORT)}
+    documents = [name for name in files if name.endswith(".json")]
+    declared = {value for name in documents for value in _declared(files[name])}
+    declared |= {sha256(files[name]).hexdigest() for name in (*documents, LEDGER, REPORT)}
     size = len(files[LEDGER])
     declared |= {f'"bytes": {size}', f'{LEDGER}</th><td class="number">{size:,}<'}
     pattern = re.compile(b"|".join(re.escape(value.encode()) for value in sorted(declared, key=len, reverse=True)))
@@ -92,7 +92,7 @@ def _of_file(name: str, data: bytes) -> Iterator[tuple[str, float]]:
     yield "size", len(data)
     suffix = name.rsplit(".", 1)[-1]
     if suffix == "json":
-        yield from _told(json.loads(data))
+        yield from _numbers_in(json.loads(data))
     elif suffix == "parquet":
         yield from _parquet(data)
     elif suffix == "npz":
@@ -101,7 +101,7 @@ def _of_file(name: str, data: bytes) -> Iterator[tuple[str, float]]:
         yield from _page(data)
 
 
-def _told(document: object) -> Iterator[tuple[str, float]]:
+def _numbers_in(document: object) -> Iterator[tuple[str, float]]:
     for path, value in _leaves(document):
         if isinstance(value, int | float):
             yield path, float(value)
@@ -140,7 +140,7 @@ def _page(data: bytes) -> Iterator[tuple[str, float]]:
     yield from (("numbers", len(numbers)), ("sum of numbers", sum(numbers)))
 
 
-def aligned(rows: Sequence[Mapping[str, float]], names: Iterable[str]) -> Floats:
+def align(rows: Sequence[Mapping[str, float]], names: Iterable[str]) -> Floats:
     """A row for each folder, a column for each name; what a folder does not have is nought."""
     columns = list(names)
     return np.array([[row.get(name, 0.0) for name in columns] for row in rows], np.float64)

@@ -129,7 +129,7 @@ def _draw(panel: Axes, finding: Finding) -> None:
     panel.plot(rates, least, color="black", linestyle="--", label=f"the least that {float(RHO):g}-zCDP allows")
     positives, negatives = zip(*finding.curve, strict=True)
     panel.plot(positives, negatives, color="#D55E00", label="the attack on the answers")
-    panel.set_title(finding.told, fontsize="small")
+    panel.set_title(finding.description, fontsize="small")
     panel.set_xlim(0, 1)
     panel.set_ylim(0, 1)
     panel.set_aspect("equal")

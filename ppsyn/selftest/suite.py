@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ppsyn.errors import ConfigError, InvariantError, PPSynError, translated
-from ppsyn.selftest.attacks import Batch, Finding, Seen, Way, judge, see, twins
+from ppsyn.selftest.attacks import Batch, Finding, Seen, Way, compare_folders, judge, see
 from ppsyn.selftest.cases import CASES, Case
 from ppsyn.worker_process import prepare
 
@@ -37,14 +37,14 @@ class Effort:
 
 DEFAULT, THOROUGH = Effort(runs=400, folders=30), Effort(runs=12_000, folders=200)
 
-_Asked = TypeVar("_Asked")
+_Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
 
 
 class _Map(Protocol):
     """As `map`, here or in other processes."""
 
-    def __call__(self, function: Callable[[_Asked], _Found], asked: Sequence[_Asked], /) -> Iterator[_Found]:
+    def __call__(self, function: Callable[[_Task], _Found], tasks: Sequence[_Task], /) -> Iterator[_Found]:
         """What the function makes of each, in order."""
         ...
 
@@ -71,9 +71,11 @@ def audit(cases: Sequence[Case], effort: Effort, together: int = len(CASES)) -> 
             for batch, seen in zip(batches, do(_see, batches), strict=True):
                 sides[batch.way == "folder", batch.has_canary] += seen
             seeds = range(effort.seed, effort.seed + (0 if case.quality else _TWINS))
-            told_more = {name for names in do(_twins, [(case.name, seed) for seed in seeds]) for name in names}
+            leaking_files = {
+                name for names in do(_compare_folders, [(case.name, seed) for seed in seeds]) for name in names
+            }
             plain, published = ([sides[which, side] for side in (False, True)] for which in (False, True))
-            yield judge(case, plain, published, sorted(told_more), together)
+            yield judge(case, plain, published, sorted(leaking_files), together)
 
 
 def _batches(case: Case, effort: Effort) -> Iterator[Batch]:
@@ -105,9 +107,9 @@ def _see(batch: Batch) -> Seen:
         return see(batch)
 
 
-def _twins(asked: tuple[str, int]) -> list[str]:
+def _compare_folders(task: tuple[str, int]) -> list[str]:
     with _travelling():
-        return twins(*asked)
+        return compare_folders(*task)
 
 
 def _travelling() -> AbstractContextManager[None]:

@@ -55,7 +55,7 @@ _PASSING = re.compile(r"HTTP error|status code: (5\d\d|429)")
 """What an error says that may be over soon: no connection, one that was cut, no answer in time, a server in trouble."""
 _DELETED_AT_ONCE = 1000
 _T = TypeVar("_T")
-_Told: TypeAlias = Callable[[], AbstractContextManager[None]]
+_Translated: TypeAlias = Callable[[], AbstractContextManager[None]]
 _MEMORY: dict[str, MemoryStore] = {}
 
 
@@ -83,7 +83,7 @@ class Store:
 
         In a folder the object is on the disk, not just in its cache, before this returns.
         """
-        with self._told("create", key):
+        with self._translated("create", key):
             try:
                 self._write(key, data, is_new=True)
             except AlreadyExistsError:
@@ -94,7 +94,7 @@ class Store:
 
     def put(self, key: str, data: bytes) -> None:
         """Write the object, in place of one that is there."""
-        with self._told("write", key):
+        with self._translated("write", key):
             self._write(key, data, is_new=False)
 
     def _again(self, call: Callable[[], _T]) -> _T:
@@ -144,7 +144,7 @@ class Store:
             MissingError: If there is none.
             StoreError: If it has more bytes than `most`, or cannot be read.
         """
-        with self._told("read", key):
+        with self._translated("read", key):
             self._check_regular(key)
             return self._again(partial(self._get, key, most))
 
@@ -164,7 +164,7 @@ class Store:
     def size(self, key: str) -> int | None:
         """The length of the object, or None if there is none."""
         try:
-            with self._told("read", key):
+            with self._translated("read", key):
                 return obstore.head(self._backend, self._prefix + key)["size"]
         except MissingError:
             return None
@@ -175,7 +175,7 @@ class Store:
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys below a folder, sorted."""
-        with self._told("list", prefix):
+        with self._translated("list", prefix):
             return sorted(meta["path"].removeprefix(self._prefix) for meta in self._listed(prefix))
 
     def _listed(self, prefix: str) -> "list[ObjectMeta]":
@@ -185,7 +185,7 @@ class Store:
 
     def level(self, prefix: str = "") -> tuple[list[str], list[str]]:
         """The keys right below a folder, and the names of the folders there, sorted; not what these hold."""
-        with self._told("list", prefix):
+        with self._translated("list", prefix):
             folder = (self._prefix + prefix).rstrip("/") or None
             found = self._again(lambda: obstore.list_with_delimiter(self._backend, folder))
             keys = sorted(meta["path"].removeprefix(self._prefix) for meta in found["objects"])
@@ -201,7 +201,7 @@ class Store:
 
     def is_older(self, prefix: str, age: timedelta) -> bool:
         """Whether nothing below a folder was written for so long; what goes while we look is in use."""
-        with self._told("list", prefix):
+        with self._translated("list", prefix):
             if self.location.is_local:
                 top = Path(self.url(prefix))
                 try:
@@ -215,11 +215,11 @@ class Store:
     def delete(self, prefix: str) -> None:
         """Remove all that is below a folder, with what killed writers left there."""
         if self.location.is_local:
-            with self._told("delete", prefix):
+            with self._translated("delete", prefix):
                 remove(Path(self.url(prefix)), Path(self.location.url))
             return
         keys = self.keys(prefix)
-        with self._told("delete", prefix):
+        with self._translated("delete", prefix):
             for at in range(0, len(keys), _DELETED_AT_ONCE):
                 some = [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]]
                 self._again(partial(obstore.delete, self._backend, some))
@@ -227,27 +227,27 @@ class Store:
     @contextmanager
     def reader(self, key: str) -> Generator["io.BufferedReader[_Source]"]:
         """The object as a file to read and seek in."""
-        told = partial(self._told, "read", key)
-        with told():
+        translated = partial(self._translated, "read", key)
+        with translated():
             self._check_regular(key)
-            source = _Source(obstore.open_reader(self._backend, self._prefix + key), told, self._again)
+            source = _Source(obstore.open_reader(self._backend, self._prefix + key), translated, self._again)
         with io.BufferedReader(source, _BUFFER) as file:
             yield file
 
     @contextmanager
     def writer(self, key: str) -> Generator[BinaryIO]:
         """A file to write the object to, in bounded memory. The object appears when the block ends without an error."""
-        told = partial(self._told, "write", key)
-        with told():
+        translated = partial(self._translated, "write", key)
+        with translated():
             self._make_folders(key)
-            sink = _Sink(obstore.open_writer(self._backend, self._prefix + key), told)
+            sink = _Sink(obstore.open_writer(self._backend, self._prefix + key), translated)
         try:
             yield cast("BinaryIO", sink)
         except BaseException as error:
             sink.give_up(error)
             raise
         sink.finish()
-        with told():
+        with translated():
             self._close_file(key)
 
     def move_folder(self, source: str, target: str, last: str) -> None:
@@ -257,7 +257,7 @@ class Store:
         whoever looks for `last` never finds a part. May be repeated until it succeeds.
         """
         if self.location.is_local:
-            with self._told("move", source):
+            with self._translated("move", source):
                 if (Path(self.url(target)) / last).exists():
                     return  # another process was faster
                 rename_folder(Path(self.url(source)), Path(self.url(target)), last, Path(self.location.url))
@@ -267,7 +267,7 @@ class Store:
         if not names and not self.has(f"{target}/{last}"):
             raise MissingError(self.url(source))
         for name in sorted(names, key=lambda name: name == last):
-            with self._told("write", f"{target}/{name}"):
+            with self._translated("write", f"{target}/{name}"):
                 old, new = f"{self._prefix}{source}/{name}", f"{self._prefix}{target}/{name}"
                 self._again(partial(obstore.copy, self._backend, old, new))
         self.delete(source)
@@ -281,7 +281,7 @@ class Store:
             raise OSError(EINVAL, "it is a pipe or a device")
 
     @contextmanager
-    def _told(self, verb: str, key: str) -> Generator[None]:
+    def _translated(self, verb: str, key: str) -> Generator[None]:
         """Tell what failed and where. Addresses are public, and so are keys, but for those of what is private (C11)."""
 
         def describe(error: Exception) -> str:
@@ -314,8 +314,8 @@ class _Again(Protocol):
 class _Source(io.RawIOBase):
     """obstore's reader, as Python's libraries expect a file to be."""
 
-    def __init__(self, file: "ReadableFile", told: _Told, again: "_Again") -> None:
-        self._file, self._told, self._again = file, told, again
+    def __init__(self, file: "ReadableFile", translated: _Translated, again: "_Again") -> None:
+        self._file, self._translated, self._again = file, translated, again
 
     @override
     def readable(self) -> bool:
@@ -336,7 +336,7 @@ class _Source(io.RawIOBase):
     @override
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
-        with self._told():
+        with self._translated():
             data = self._again(partial(self._read_at, self._file.tell(), len(view)))
         view[: len(data)] = data
         return len(data)
@@ -349,8 +349,8 @@ class _Source(io.RawIOBase):
 class _Sink(io.BufferedIOBase):
     """obstore's writer, which has buffers of its own and keeps nothing unless it is finished."""
 
-    def __init__(self, file: "WritableFile", told: _Told) -> None:
-        self._file, self._told = file, told
+    def __init__(self, file: "WritableFile", translated: _Translated) -> None:
+        self._file, self._translated = file, translated
 
     @override
     def writable(self) -> bool:
@@ -359,13 +359,13 @@ class _Sink(io.BufferedIOBase):
     @override
     def write(self, data: "ReadableBuffer", /) -> int:
         copied = bytes(data)  # obstore keeps what it is given, and the caller may use its buffer again
-        with self._told():
+        with self._translated():
             self._file.write(copied)
         return len(copied)
 
     def finish(self) -> None:
         """Let the object appear."""
-        with self._told():
+        with self._translated():
             self._file.close()
 
     def give_up(self, error: BaseException) -> None:

@@ -148,8 +148,8 @@ FAULTS = (
         "ids of persons are kept with the codes",
         "C11",
         "ppsyn/data/ingest.py",
-        "                crowd.add(batch.frame[person.column])\n",
-        "                crowd.add(batch.frame[person.column])\n"
+        "                bounder.add(batch.frame[person.column])\n",
+        "                bounder.add(batch.frame[person.column])\n"
         '                shelf.write(f"ids/{number}", repr(batch.frame[person.column].tolist()).encode())\n',
         "The private store holds codes, not values.",
         "test_c11_ids_of_persons_are_not_kept_with_the_codes",

@@ -37,9 +37,9 @@ from ppsyn.mechanisms.candidates import candidate_cliques
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
 from ppsyn.mechanisms.ppsyn import PPSyn, PPSynParameters
 from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import ENGINES, Effort, Fit, estimate_total
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, unfitted
+from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import rho_from
 from ppsyn.privacy.curator import TableCurator
@@ -125,7 +125,7 @@ def time_tree(recording: Recording) -> Iterator[Timing]:
 
 def _fit_tree(domain: Domain, measurements: Sequence[Measurement], warm: GraphicalModel | None) -> Fit:
     """The first model to start from counts too: to make it compiles half of the kernel."""
-    return ENGINES["tree"](measurements, warm or unfitted(Fold(domain)), EFFORT)
+    return ENGINES["tree"](measurements, warm or uniform_model(Compression(domain)), EFFORT)
 
 
 def _project_tree(model: GraphicalModel, cliques: Sequence[Clique]) -> Marginals:

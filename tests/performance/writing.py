@@ -62,7 +62,7 @@ def main() -> None:
     recipe = release.recipe(rows)
     began, real = time.process_time(), time.perf_counter()
     with out.open("wb") as file:
-        written = write_rows(recipe.made(), recipe.no_rows(), file, group_rows)
+        written = write_rows(recipe.all_blocks(), recipe.no_rows(), file, group_rows)
     seconds, real_seconds, peak = time.process_time() - began, time.perf_counter() - real, peak_mb()
     facts = {
         "rows": written,

@@ -33,7 +33,7 @@ def crowded() -> Fitted:
     curator = ScriptedCurator(1)
     *_, (state, request) = steps(crowded_plan(), curator)
     made = freeze(absorb(state, request, curator.answer(request)), dict(NOTES))
-    assert made.model.loose
+    assert made.model.off_tree
     return made
 
 
@@ -52,13 +52,13 @@ def everything(thing: Fitted) -> list[object]:
                 bits(m.partition.groups),
                 bits(m.noisy_counts),
                 m.sigma,
-                m.is_loose,
+                m.is_off_tree,
             )
             for m in (*thing.measurements, *thing.evidence)
         ],
-        [(name, bits(f.groups.groups), bits(f.shares)) for name, f in model.fold.folded.items()],
+        [(name, bits(f.groups.groups), bits(f.shares)) for name, f in model.compression.attributes.items()],
         thing.rounds,
-        [(clique, bits(table)) for clique, table in (*model.potentials.items(), *model.loose.items())],
+        [(clique, bits(table)) for clique, table in (*model.potentials.items(), *model.off_tree.items())],
         (model.total, model.step, model.domain, model.tree.nodes),
         [bits(belief) for belief in model.beliefs],
         dict(thing.notes),
@@ -71,22 +71,22 @@ def test_a_model_comes_back_bit_for_bit(seed: int) -> None:
     assert everything(unpack(pack(made), SMALL)) == everything(made)
 
 
-def test_loose_pairs_come_back_bit_for_bit() -> None:
+def test_off_tree_pairs_come_back_bit_for_bit() -> None:
     found = unpack(pack(crowded()), CROWDED)
     assert everything(found) == everything(crowded())
-    assert {bits(found.model.project(pair)) for pair in found.model.loose} == {
-        bits(table) for table in crowded().model.loose.values()
+    assert {bits(found.model.project(pair)) for pair in found.model.off_tree} == {
+        bits(table) for table in crowded().model.off_tree.values()
     }
 
 
 @pytest.mark.parametrize(
     "change", [None, np.zeros(7), np.zeros(100, np.float32), np.full((10, 10), np.nan), np.full((10, 10), -1.0)]
 )
-def test_a_model_without_its_loose_pairs_or_with_others_is_refused(change: np.ndarray | None) -> None:
+def test_a_model_without_its_off_tree_pairs_or_with_others_is_refused(change: np.ndarray | None) -> None:
     arrays = unpack_arrays(pack(crowded()))
-    del arrays["loose0"]
+    del arrays["off_tree0"]
     with pytest.raises(ConfigError, match="fitted model"):
-        unpack(pack_arrays(arrays | ({} if change is None else {"loose0": change})), CROWDED)
+        unpack(pack_arrays(arrays | ({} if change is None else {"off_tree0": change})), CROWDED)
 
 
 def test_what_came_back_is_packed_to_the_same_bytes() -> None:

@@ -11,9 +11,9 @@ import ppsyn
 from ppsyn.errors import ConfigError
 from ppsyn.generation.sampling import BLOCK_ROWS
 from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import Effort, fit
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import unfitted
+from ppsyn.model.graphical_model import uniform_model
 from ppsyn.schemas.table import TableSchema
 
 CANARY_COUNT = 31_337
@@ -165,7 +165,7 @@ def test_mbi_users_get_a_field_and_measurements_and_can_come_back(result: ppsyn.
     again = result.with_mbi(field)
     assert np.allclose(again.model.project(("a", "c")), result.model.project(("a", "c")))
     back = exchange.measurements_from_mbi(result.domain, measurements)
-    refitted = fit(back, unfitted(Fold(result.domain)), Effort(300, 1e-6)).model
+    refitted = fit(back, uniform_model(Compression(result.domain)), Effort(300, 1e-6)).model
     assert abs(refitted.total - result.model.total) < 1e-3 * result.model.total  # folding restates some answers
 
 
@@ -178,10 +178,10 @@ def ring() -> ppsyn.Synthesis:
 
 
 def test_what_the_tree_has_no_room_for_is_in_the_rows(ring: ppsyn.Synthesis) -> None:
-    assert set(ring.model.loose) & set(knots.RING)
+    assert set(ring.model.off_tree) & set(knots.RING)
     assert ring.model.size_mb <= ring.config.max_model_size_mb
     assert min(knots.tied(ring.table).values()) > 0.92
-    assert min(knots.tied(replace(ring, model=ring.model.held).table).values()) < 0.6
+    assert min(knots.tied(replace(ring, model=ring.model.tree_only).table).values()) < 0.6
 
 
 def test_it_is_in_the_rows_however_many_there_are(ring: ppsyn.Synthesis) -> None:
@@ -191,7 +191,7 @@ def test_it_is_in_the_rows_however_many_there_are(ring: ppsyn.Synthesis) -> None
 
 
 def test_it_has_error_bars_and_comes_back_from_files(ring: ppsyn.Synthesis, tmp_path: Path) -> None:
-    pair = next(iter(ring.model.loose))
+    pair = next(iter(ring.model.off_tree))
     marginal = ring.marginal(pair)
     assert marginal["count"].sum() == pytest.approx(ring.model.total)
     assert (marginal["standard_error"] > 0).any()
@@ -202,7 +202,7 @@ def test_it_has_error_bars_and_comes_back_from_files(ring: ppsyn.Synthesis, tmp_
 
 
 def test_mbi_gets_the_tree_and_all_that_was_measured(ring: ppsyn.Synthesis) -> None:
-    pair = next(iter(ring.model.loose))
+    pair = next(iter(ring.model.off_tree))
     field, measurements = ring.to_mbi()
     assert pair in {tuple(m.clique) for m in measurements}
     assert pair not in {tuple(clique) for clique in field.potentials.cliques}

@@ -55,12 +55,12 @@ def test_c4_every_candidate_keeps_the_model_under_the_cap(factor: float) -> None
 
 @pytest.mark.parametrize("cells", [600, 900, 3_000])
 def test_c4_whatever_is_drawn_the_model_stays_under_the_cap_with_what_the_tree_has_no_room_for(cells: int) -> None:
-    plan, loose = crowded_plan(cells, workload=WorkloadConfig(degree=3)), 0
+    plan, off_tree = crowded_plan(cells, workload=WorkloadConfig(degree=3)), 0
     for seed in range(3):
         for state, _ in steps(plan, ScriptedCurator(seed)):
             assert state.model.size_mb <= plan.config.max_model_size_mb * (1 + 1e-12)
-            loose += len(state.model.loose)
-    assert loose
+            off_tree += len(state.model.off_tree)
+    assert off_tree
 
 
 def test_c4_the_mechanism_runs_on_the_candidates_and_on_nothing_else() -> None:
@@ -104,7 +104,7 @@ def test_c4_single_attributes_are_always_candidates_so_there_is_always_something
 def crowded(max_model_size_mb: float = 1.0, most: int = 60) -> Plan:
     """A plan with more marginals than a round has room for."""
     plan = plan_with(max_model_size_mb)
-    return replace(plan, turns=selection.take_turns(DOMAIN, plan.turns[0], most))
+    return replace(plan, turns=selection.rotate(DOMAIN, plan.turns[0], most))
 
 
 def test_c4_marginals_that_take_turns_are_called_up_by_the_number_of_rounds_whatever_the_answers() -> None:

@@ -22,7 +22,7 @@ from support.statistical import ALPHA, frequencies_p_value
 from support.strategies import columns, raw_values
 
 from ppsyn import synthesize
-from ppsyn.data.contributions import Crowd, Keys, bound_contributions
+from ppsyn.data.contributions import ContributionBounder, Keys, bound_contributions
 from ppsyn.data.encoding import encode
 from ppsyn.domain import domain_of
 from ppsyn.errors import SchemaError
@@ -44,21 +44,21 @@ def crowds(draw: st.DrawFn) -> pd.DataFrame:
     return frame.assign(row=np.arange(len(frame)))
 
 
-def kept_rows(bound: Bound, crowd: pd.DataFrame, max_rows: int) -> set[int]:
+def kept_rows(bound: Bound, bounder: pd.DataFrame, max_rows: int) -> set[int]:
     """The rows that are kept when each has the key it came with, which couples neighbouring tables."""
 
     def keys_of_rows(_: int) -> Keys:
-        return crowd["key"].to_numpy(np.uint64)
+        return bounder["key"].to_numpy(np.uint64)
 
-    return set(bound(crowd, "who", max_rows, draw=keys_of_rows)["row"])
+    return set(bound(bounder, "who", max_rows, draw=keys_of_rows)["row"])
 
 
-def is_coupled(bound: Bound, crowd: pd.DataFrame, leaver: str | None, max_rows: int) -> bool:
+def is_coupled(bound: Bound, bounder: pd.DataFrame, leaver: str | None, max_rows: int) -> bool:
     """Whether a person who leaves takes at most `max_rows` kept rows along and moves no other."""
-    theirs = crowd["who"].isna() if leaver is None else crowd["who"] == leaver
-    before, after = kept_rows(bound, crowd, max_rows), kept_rows(bound, crowd[~theirs], max_rows)
+    theirs = bounder["who"].isna() if leaver is None else bounder["who"] == leaver
+    before, after = kept_rows(bound, bounder, max_rows), kept_rows(bound, bounder[~theirs], max_rows)
     gone = before - after
-    return after <= before and len(gone) <= max_rows and gone <= set(crowd["row"][theirs])
+    return after <= before and len(gone) <= max_rows and gone <= set(bounder["row"][theirs])
 
 
 def cap_all_rows(
@@ -97,36 +97,36 @@ def test_c8_the_domain_is_read_off_the_schema_and_not_off_the_table(rows: int) -
 @given(crowds(), ids, st.integers(1, 4))
 @settings(deadline=None)
 def test_c8_a_person_who_leaves_takes_at_most_max_rows_along_and_moves_no_other(
-    crowd: pd.DataFrame, leaver: str | None, max_rows: int
+    bounder: pd.DataFrame, leaver: str | None, max_rows: int
 ) -> None:
-    assert is_coupled(bound_contributions, crowd, leaver, max_rows)
+    assert is_coupled(bound_contributions, bounder, leaver, max_rows)
 
 
 @pytest.mark.parametrize("wrong", [cap_all_rows, keep_frequent_rows])
 def test_c8_a_bound_that_lets_one_person_move_another_is_caught(wrong: Bound) -> None:
-    crowd = pd.DataFrame({"who": list("aabbccdd"), "key": np.arange(8, dtype=np.uint64), "row": range(8)})
-    assert not all(is_coupled(wrong, crowd, leaver, 1) for leaver in "abcd")
+    bounder = pd.DataFrame({"who": list("aabbccdd"), "key": np.arange(8, dtype=np.uint64), "row": range(8)})
+    assert not all(is_coupled(wrong, bounder, leaver, 1) for leaver in "abcd")
 
 
 @given(crowds(), st.integers(1, 4))
 @settings(deadline=None)
-def test_c8_every_person_keeps_as_many_rows_as_the_bound_allows(crowd: pd.DataFrame, max_rows: int) -> None:
-    owners = crowd.set_index("row")["who"].astype(object).where(crowd["who"].notna().to_numpy(), "nobody")
-    kept = Counter(owners[row] for row in kept_rows(bound_contributions, crowd, max_rows))
+def test_c8_every_person_keeps_as_many_rows_as_the_bound_allows(bounder: pd.DataFrame, max_rows: int) -> None:
+    owners = bounder.set_index("row")["who"].astype(object).where(bounder["who"].notna().to_numpy(), "nobody")
+    kept = Counter(owners[row] for row in kept_rows(bound_contributions, bounder, max_rows))
     assert kept == {who: min(max_rows, count) for who, count in Counter(owners).items()}
 
 
 def test_c8_which_rows_of_a_person_are_kept_is_an_even_choice() -> None:
     # 30,000 persons of three rows; catches a row favoured by 10%.
-    crowd = pd.DataFrame({"who": np.repeat(np.arange(30_000), 3), "place": np.tile([0, 1, 2], 30_000)})
-    kept = bound_contributions(crowd, "who", 1)
+    bounder = pd.DataFrame({"who": np.repeat(np.arange(30_000), 3), "place": np.tile([0, 1, 2], 30_000)})
+    kept = bound_contributions(bounder, "who", 1)
     assert frequencies_p_value(np.bincount(kept["place"]), [1, 1, 1]) > ALPHA
 
 
 def test_c8_the_choice_for_one_person_tells_nothing_about_another() -> None:
     # 15,000 pairs of persons; catches a correlation of 0.1 between the choices of neighbours.
-    crowd = pd.DataFrame({"who": np.repeat(np.arange(30_000), 2), "place": np.tile([0, 1], 30_000)})
-    places = bound_contributions(crowd, "who", 1)["place"].to_numpy().reshape(-1, 2)
+    bounder = pd.DataFrame({"who": np.repeat(np.arange(30_000), 2), "place": np.tile([0, 1], 30_000)})
+    places = bound_contributions(bounder, "who", 1)["place"].to_numpy().reshape(-1, 2)
     assert frequencies_p_value(np.bincount(places @ [2, 1], minlength=4), [1, 1, 1, 1]) > ALPHA
 
 
@@ -236,10 +236,10 @@ same_ids = st.one_of(same_times(), same_moments(), same_numbers(), _unfolded.map
 
 def kept_of(batches: list[list[object]]) -> int:
     """How many rows are kept in all where a person keeps one."""
-    with Crowd("who", 1) as crowd:
+    with ContributionBounder("who", 1) as bounder:
         for batch in batches:
-            crowd.add(pd.Series(batch, dtype=object))
-        return sum(int(is_kept.sum()) for is_kept in crowd.choose())
+            bounder.add(pd.Series(batch, dtype=object))
+        return sum(int(is_kept.sum()) for is_kept in bounder.kept_rows())
 
 
 @given(same_ids, st.data())
@@ -296,25 +296,25 @@ def test_c8_a_time_that_the_clock_shows_twice_is_one_person_as_it_is_to_python(f
     ],
 )
 def test_c8_equal_ids_are_one_person_whatever_the_dtype_of_the_batch(raw: list[object], dtypes: list[str]) -> None:
-    with Crowd("who", 1) as crowd:
+    with ContributionBounder("who", 1) as bounder:
         for dtype in dtypes:
-            crowd.add(pd.Series(raw).astype(dtype))
-        assert sum(int(is_kept.sum()) for is_kept in crowd.choose()) == 2
+            bounder.add(pd.Series(raw).astype(dtype))
+        assert sum(int(is_kept.sum()) for is_kept in bounder.kept_rows()) == 2
 
 
 def test_c8_persons_are_counted_no_further_than_their_marks_can_tell_them_apart() -> None:
-    with Crowd("who", 1) as crowd:
-        crowd.add(pd.Series(["a"]))
-        crowd._sizes.append(2**37 - 3)  # as if so many rows had come in between
-        crowd.add(pd.Series(["b"]))
+    with ContributionBounder("who", 1) as bounder:
+        bounder.add(pd.Series(["a"]))
+        bounder._sizes.append(2**37 - 3)  # as if so many rows had come in between
+        bounder.add(pd.Series(["b"]))
         with pytest.raises(SchemaError, match=r"fewer than 2\^37 rows"):
-            crowd.add(pd.Series(["c"]))
+            bounder.add(pd.Series(["c"]))
 
 
 def test_c8_a_mark_has_so_many_bits_that_no_two_persons_share_one() -> None:
     # n^2 / 2^(bits + 1) over fewer than 2^37 persons: the term that the claim adds to delta is 2^-119.
-    with Crowd("who", 1) as crowd:
-        marks = crowd._marks(pd.Series(["a", "b", None], dtype=object))
+    with ContributionBounder("who", 1) as bounder:
+        marks = bounder._marks(pd.Series(["a", "b", None], dtype=object))
     assert 2 * 37 - (8 * marks.itemsize * marks.shape[1] + 1) == -119
     assert all(len({int(mark) for mark in part}) == 3 for part in marks.T)
 

@@ -10,7 +10,7 @@ from support.published import SCHEMA, begin, config_of, people
 
 from ppsyn.mechanisms.base import State
 from ppsyn.releases.audit import audit
-from ppsyn.releases.reader import released
+from ppsyn.releases.reader import published_store
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
@@ -132,8 +132,8 @@ def test_the_tasks_in_order_publish_a_release_that_audits(ref: RunRef) -> None:
     release.validate.fn(ref)
     release.write_artifacts.fn(ref)
     assert not release.is_published(ref)
-    url = release.release.fn(ref)
+    url = release.publish.fn(ref)
     assert release.is_published(ref)
-    assert release.release.fn(ref) == url == released(ref).location.url
-    assert [finding for finding in audit(released(ref)) if finding.problem] == []
+    assert release.publish.fn(ref) == url == published_store(ref).location.url
+    assert [finding for finding in audit(published_store(ref)) if finding.problem] == []
     assert [key for key in open_store(ref.private).keys("runs") if "/private/" in key] == []

@@ -18,9 +18,9 @@ from ppsyn.benchmark.paper.sequence import PartitionSequence, required_rho, stop
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
 from ppsyn.domain import Clique, Domain
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import Effort, fit
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, unfitted
+from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.junction_tree import interaction_graph
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest
@@ -87,7 +87,7 @@ def fit_not_private(
     """Run Algorithm 1 as printed. The result is not private."""
     domain, truth = table.domain, _Table(table.domain, TableCounter(table))
     measurements = _one_way(truth, 0.1 * settings.rho, rng)
-    model = fit(measurements, unfitted(Fold(domain)), _ROUND).model
+    model = fit(measurements, uniform_model(Compression(domain)), _ROUND).model
     used, select_rho, choices = 0.1 * settings.rho, 0.1 * settings.rho / settings.rounds, list[NotPrivateChoice]()
     while used < settings.rho and len(choices) < _MOST_ROUNDS:
         options = not_private_choices(truth, model, workload, settings, tuple(m.clique for m in measurements))

@@ -143,7 +143,7 @@ def mark_column(raw: Raw, column: ColumnSchema) -> Codes:
     Privacy:
         The code of a value, or its refusal, depends on the schema and on that value alone.
     """
-    return _settle(place_column(raw, column), column)
+    return _apply_policy(place_column(raw, column), column)
 
 
 def place_column(raw: Raw, column: ColumnSchema) -> Reading:
@@ -179,7 +179,7 @@ def read_positions(raw: Raw, column: BinnedColumn) -> Reading:
             return read_moments(raw, column.zone)
 
 
-def _settle(place: Reading, column: ColumnSchema) -> Codes:
+def _apply_policy(place: Reading, column: ColumnSchema) -> Codes:
     """Send each outsider, misfit and null to its code, or mark it as refused."""
     codes, targets = (
         place.values,

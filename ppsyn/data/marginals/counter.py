@@ -71,7 +71,7 @@ class TableCounter:
                 missing.append(clique)
             else:
                 yield clique, counts
-        waiting = under_tops(self._rows.domain, missing)
+        waiting = group_under_supersets(self._rows.domain, missing)
         while waiting:
             found = self._count(_taken(self._rows.domain, waiting, max(self._left, self._room // _SPARE)))
             self.keep(found)
@@ -92,7 +92,7 @@ class TableCounter:
         found: dict[Clique, Ints] = {}
         for (top, below), counts in zip(tops.items(), self._rows.count(list(tops)), strict=True):
             for clique in (top, *below):
-                found[clique] = summed(self._rows.domain, top, counts, clique)
+                found[clique] = marginalize(self._rows.domain, top, counts, clique)
         return found
 
     def _find(self, clique: Clique) -> Ints | None:
@@ -102,8 +102,8 @@ class TableCounter:
         above = set[Clique].intersection(*(self._holders.get(name, set()) for name in clique))
         if not above:
             return None
-        smallest = min(above, key=lambda held: self._known[held].size)
-        return summed(self._rows.domain, smallest, self._known[smallest], clique)
+        smallest = min(above, key=lambda clique: self._known[clique].size)
+        return marginalize(self._rows.domain, smallest, self._known[smallest], clique)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def fitting(domain: Domain, cliques: Iterable[Clique], room_mb: float) -> tuple[
     return tuple(kept)
 
 
-def under_tops(domain: Domain, cliques: Iterable[Clique]) -> dict[Clique, list[Clique]]:
+def group_under_supersets(domain: Domain, cliques: Iterable[Clique]) -> dict[Clique, list[Clique]]:
     """The cliques that no other of them contains, each with those that are to be summed from it."""
     tops: dict[Clique, list[Clique]] = {}
     homes: dict[Clique, Clique] = {}
@@ -166,7 +166,7 @@ def _taken(domain: Domain, waiting: dict[Clique, list[Clique]], room: int) -> di
     return taken
 
 
-def summed(domain: Domain, above: Clique, counts: Ints, clique: Clique) -> Ints:
+def marginalize(domain: Domain, above: Clique, counts: Ints, clique: Clique) -> Ints:
     """The counts of a clique from those of one that contains it; nobody can change them."""
     others = tuple(place for place, name in enumerate(above) if name not in clique)
     sums = counts.reshape(domain.shape(above)).sum(axis=others).ravel() if others else counts
@@ -178,7 +178,7 @@ _MARKER = "marginals.json"
 _SHARD_CELLS = 2**21
 
 
-class _Held(FrozenModel):
+class _CacheManifest(FrozenModel):
     """What marginals.json holds. It is private, as are the counts it names."""
 
     of: str = Field(repr=False)
@@ -217,10 +217,10 @@ def _load(snapshot: Snapshot, kept: Sequence[Clique]) -> dict[Clique, Ints] | No
     """The counts of an earlier process, if they are whole and are those of this snapshot."""
     shelf = snapshot.shelf
     try:
-        held = _Held.model_validate_json(shelf.store.get(f"{shelf.prefix}/{_MARKER}"))
-        if held.of != snapshot.digest(kept):
+        cached = _CacheManifest.model_validate_json(shelf.store.get(f"{shelf.prefix}/{_MARKER}"))
+        if cached.of != snapshot.digest(kept):
             return None
-        shards = [np.frombuffer(shelf.read(shard), "<i8") for shard in held.shards]
+        shards = [np.frombuffer(shelf.read(shard), "<i8") for shard in cached.shards]
     except (MissingError, SourceError, ValidationError):
         return None
     found: dict[Clique, Ints] = {}
@@ -237,8 +237,8 @@ def _store(snapshot: Snapshot, found: Mapping[Clique, Ints], kept: Sequence[Cliq
         )
         for number, part in enumerate(_sharded(snapshot, kept))
     )
-    held = _Held(of=snapshot.digest(kept), shards=shards)
-    snapshot.shelf.write(_MARKER, held.model_dump_json().encode())
+    cached = _CacheManifest(of=snapshot.digest(kept), shards=shards)
+    snapshot.shelf.write(_MARKER, cached.model_dump_json().encode())
 
 
 def _sharded(snapshot: Snapshot, kept: Sequence[Clique]) -> Iterator[list[Clique]]:

@@ -53,9 +53,9 @@ class Spread:
             SourceError: If a part was not counted, or not where this process looks for it.
         """
         shelf, layout = self.snapshot.shelf, Layout(self.domain, tuple(cliques))
-        asked = json.dumps({"parts": self.parts, "cliques": cliques}).encode()
-        name = hashlib.sha256(asked).hexdigest()[:32]
-        shelf.write(f"{_folder(name)}/asked.json", asked)
+        request = json.dumps({"parts": self.parts, "cliques": cliques}).encode()
+        name = hashlib.sha256(request).hexdigest()[:32]
+        shelf.write(f"{_folder(name)}/request.json", request)
         self.work(name, self.parts)
         counts = layout.empty()
         for part in range(self.parts):
@@ -81,13 +81,13 @@ def count_part(snapshot: Snapshot, name: str, part: int) -> None:
     """
     shelf = snapshot.shelf
     try:
-        asked = json.loads(shelf.store.get(f"{shelf.prefix}/{_folder(name)}/asked.json"))
+        request = json.loads(shelf.store.get(f"{shelf.prefix}/{_folder(name)}/request.json"))
     except MissingError:
-        asked = None
-    if asked is None:
-        raise shelf.damaged()
-    layout = Layout(snapshot.domain, tuple(tuple(clique) for clique in cast("list[list[str]]", asked["cliques"])))
-    parts = int(asked["parts"])
+        request = None
+    if request is None:
+        raise shelf.damage_error()
+    layout = Layout(snapshot.domain, tuple(tuple(clique) for clique in cast("list[list[str]]", request["cliques"])))
+    parts = int(request["parts"])
     if _read(snapshot, name, layout, part, parts) is None:
         mine = replace(snapshot, fragments=snapshot.fragments[part::parts])
         counts = b"".join(each.astype("<i8").tobytes() for each in mine.count(layout.cliques))

@@ -40,20 +40,20 @@ class Batch:
 
 def regroup(blocks: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     """The same rows in tables of `rows` rows; the last may have fewer."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     count = 0
     for block in blocks:
         start = 0
         while count + block.num_rows - start >= rows:
             taken = rows - count
-            held.append(block.slice(start, taken))
-            yield pa.Table.from_batches(held)
-            start, held, count = start + taken, [], 0
+            pending.append(block.slice(start, taken))
+            yield pa.Table.from_batches(pending)
+            start, pending, count = start + taken, [], 0
         if start < block.num_rows:
-            held.append(block.slice(start))
+            pending.append(block.slice(start))
             count += block.num_rows - start
-    if held:
-        yield pa.Table.from_batches(held)
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...], rule: str) -> Iterator[pd.DataFrame]:
@@ -70,7 +70,7 @@ def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...],
         yield frame
 
 
-def needed(schema: TableSchema, person: PersonUnit | None) -> list[str]:
+def needed_columns(schema: TableSchema, person: PersonUnit | None) -> list[str]:
     """The columns to read: those of the schema, then the person column.
 
     Raises:

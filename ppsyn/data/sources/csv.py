@@ -85,7 +85,7 @@ def csv_rule(fragment: Fragment, source: CsvSource) -> str:
 
 @contextmanager
 def _opened(fragment: Fragment) -> Generator[BinaryIO]:
-    with fragment.opened() as file:
+    with fragment.open() as file:
         if not fragment.key.lower().endswith(".gz"):
             yield file
             return

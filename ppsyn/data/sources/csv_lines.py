@@ -74,18 +74,18 @@ def whole_lines(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     Privacy:
         What a line is given as depends on that line alone, wherever blocks begin.
     """
-    held = b""
+    pending = b""
     while block := file.read(BLOCK):
         lines, end, rest = block.rpartition(b"\n")
         if end:
-            yield _decoded(held + lines + end, encoding)
-            held = rest
+            yield _decoded(pending + lines + end, encoding)
+            pending = rest
         else:
-            held += rest
-        if len(held) > LONGEST + 1:  # of which the last may belong to the end of the line
-            held = _BROKEN
-    if held:
-        yield _decoded(held + b"\n", encoding)
+            pending += rest
+        if len(pending) > LONGEST + 1:  # of which the last may belong to the end of the line
+            pending = _BROKEN
+    if pending:
+        yield _decoded(pending + b"\n", encoding)
 
 
 def is_plain(lines: bytes) -> bool:

@@ -42,7 +42,7 @@ class Fragment:
         values = {unquote(name): unquote(value) for name, equals, value in steps if name and equals}
         return {name: None if value == _NULL else value for name, value in values.items()}
 
-    def opened(self) -> AbstractContextManager[BinaryIO]:
+    def open(self) -> AbstractContextManager[BinaryIO]:
         """The file, to read and seek in."""
         return self.store.reader(self.key)
 

@@ -55,7 +55,7 @@ def _footer(fragment: Fragment) -> pa.Schema:
     broken = (*UNREADABLE, pa.ArrowException, ValueError)
     with (
         translated(broken, to=SourceError, message=parquet_rule(fragment)),
-        fragment.opened() as file,
+        fragment.open() as file,
         parquet.ParquetFile(file) as opened_file,
     ):
         schema = opened_file.schema_arrow
@@ -69,7 +69,7 @@ def parquet_frames(fragment: Fragment, source: ParquetSource, names: Sequence[st
     Privacy:
         The type of a column is that of the file. A null changes no other value.
     """
-    with fragment.opened() as file, parquet.ParquetFile(file) as opened_file:
+    with fragment.open() as file, parquet.ParquetFile(file) as opened_file:
         blocks = opened_file.iter_batches(source.batch_rows, columns=list(names), use_threads=False)
         for table in regroup(blocks, source.batch_rows):
             yield pd.DataFrame({name: _plain(table[name]) for name in names})

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
-from ppsyn.data.sources.batches import Batch, check_names, guarded, needed
+from ppsyn.data.sources.batches import Batch, check_names, guarded, needed_columns
 from ppsyn.data.sources.csv import check_delimiter, csv_frames, csv_names, csv_rule, in_plain_words
 from ppsyn.data.sources.files import UNREADABLE, Fragment, find_fragments
 from ppsyn.data.sources.parquet import check_ids, parquet_frames, parquet_names, parquet_rule, parquet_types
@@ -32,7 +32,7 @@ def check_source(source: Source, schema: TableSchema, person: PersonUnit | None)
         SourceError: If it is not, with the file or the query, the rule and what to do.
         SchemaError: If the person column is released, or cannot tell persons apart.
     """
-    needed(schema, person)
+    needed_columns(schema, person)
     if isinstance(source, SqlSource):
         require("sql", "A query as a source")
         from ppsyn.data.sources.sql import QUERY, check_query
@@ -110,7 +110,7 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
         SourceError: If a part of the table cannot be read.
         SchemaError: If the person column is released, or cannot tell persons apart.
     """
-    names = needed(schema, person)
+    names = needed_columns(schema, person)
     if isinstance(source, SqlSource):
         require("sql", "A query as a source")
         from ppsyn.data.sources.sql import QUERY, query_frames

@@ -62,7 +62,7 @@ def check_query(source: SqlSource) -> list[str]:
     Raises:
         SourceError: If a variable is missing, nobody answers, or the database does not understand the query.
     """
-    return _asked(source, lambda connection: _names(connection, source))
+    return _with_connection(source, lambda connection: _names(connection, source))
 
 
 def query_columns(source: SqlSource) -> pa.Schema:
@@ -72,10 +72,10 @@ def query_columns(source: SqlSource) -> pa.Schema:
         SourceError: As `check_query`.
     """
     check_query(source)
-    return _asked(source, lambda connection: declared(connection, _nested(source)))
+    return _with_connection(source, lambda connection: declared(connection, _nested(source)))
 
 
-def _asked(source: SqlSource, ask: Callable[[Connection], T]) -> T:
+def _with_connection(source: SqlSource, ask: Callable[[Connection], T]) -> T:
     """What the database says about the query."""
     for name in source.variables:
         if name not in os.environ:
@@ -85,7 +85,7 @@ def _asked(source: SqlSource, ask: Callable[[Connection], T]) -> T:
 
 
 def _translated(source: SqlSource) -> AbstractContextManager[None]:
-    return translated(_BROKEN, to=SourceError, message=lambda error: _told(error, source))
+    return translated(_BROKEN, to=SourceError, message=lambda error: _sentence_of(error, source))
 
 
 def check_stable(source: SqlSource, person: PersonUnit | None) -> list[str]:
@@ -177,7 +177,7 @@ def _expand(text: str, *, escape: bool = False) -> str:
     return _VARIABLE.sub(lambda found: quote(os.environ[found[1]], safe="") if escape else os.environ[found[1]], text)
 
 
-def _told(error: Exception, source: SqlSource) -> str:
+def _sentence_of(error: Exception, source: SqlSource) -> str:
     """What the database said, without what the environment holds."""
     said = str(error.orig if isinstance(error, DBAPIError) else error) or type(error).__name__
     for name in source.variables:
@@ -230,8 +230,8 @@ def _of_sqlite(connection: Connection, nested: str) -> Sequence[pa.Field]:
     return [pa.field(name, _sqlite_type(str(row[2]))) for name, row in zip(names, found, strict=True)]
 
 
-def _sqlite_type(told: str) -> pa.DataType:
-    return next((kind for begin, kind in _SQLITE if re.match(begin, told, re.IGNORECASE)), pa.null())
+def _sqlite_type(declared_as: str) -> pa.DataType:
+    return next((kind for begin, kind in _SQLITE if re.match(begin, declared_as, re.IGNORECASE)), pa.null())
 
 
 def _of_postgresql(connection: Connection, nested: str) -> Sequence[pa.Field]:

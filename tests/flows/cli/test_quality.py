@@ -139,7 +139,7 @@ def test_with_much_to_spend_the_figures_are_the_truth(store: Path) -> None:
     quality = bought(store, "--marginal", "age", rho=1000.0)
     real = encode(people(), SCHEMA)
     synthetic = encode(pd.read_parquet(folder_of(store) / SYNTHETIC), SCHEMA)
-    by_name = {one.name: one.marginals for one in quality.asked.sets}
+    by_name = {one.name: one.marginals for one in quality.request.sets}
     assert abs(quality.rows.noisy - len(people())) <= 1
     for figure in quality.figures:
         errors = [workload_error(real, synthetic, [clique]) for clique in by_name[figure.about]]

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ppsyn.data.contributions import Crowd, Keys, bound_contributions, draw_keys
+from ppsyn.data.contributions import ContributionBounder, Keys, bound_contributions, draw_keys
 from ppsyn.errors import ConfigError, SchemaError, StoreError
 
 ALPHA = 1e-9
@@ -156,10 +156,10 @@ _SAME = [
 
 def chosen(batches: Iterable[list[object]], max_rows: int, draw: Callable[[int], Keys] = draw_keys) -> list[list[bool]]:
     """Of each batch, which rows are kept."""
-    with Crowd("who", max_rows, draw=draw) as crowd:
+    with ContributionBounder("who", max_rows, draw=draw) as bounder:
         for batch in batches:
-            crowd.add(pd.Series(batch, dtype=object))
-        return [is_kept.tolist() for is_kept in crowd.choose()]
+            bounder.add(pd.Series(batch, dtype=object))
+        return [is_kept.tolist() for is_kept in bounder.kept_rows()]
 
 
 @pytest.fixture
@@ -203,17 +203,17 @@ def test_equal_ids_are_one_person_over_all_batches_and_others_are_not() -> None:
 def test_persons_without_an_id_are_one_over_all_batches(dtype: str) -> None:
     raw = pd.Series([None, None, "7"], dtype=object)
     batch = raw.astype(float if "float" in dtype.lower() else object).astype(dtype)
-    with Crowd("who", 2) as crowd:
+    with ContributionBounder("who", 2) as bounder:
         for _ in range(3):
-            crowd.add(batch)
-        assert np.concatenate(list(crowd.choose())).sum() == 4
+            bounder.add(batch)
+        assert np.concatenate(list(bounder.kept_rows())).sum() == 4
 
 
 def test_a_float_that_is_not_a_number_is_no_id() -> None:
-    with Crowd("who", 1) as crowd:
+    with ContributionBounder("who", 1) as bounder:
         for _ in range(3):
-            crowd.add(pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), None]))))
-        assert np.concatenate(list(crowd.choose())).sum() == 1
+            bounder.add(pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), None]))))
+        assert np.concatenate(list(bounder.kept_rows())).sum() == 1
 
 
 @pytest.mark.parametrize("persons", [1_000_000, 1], ids=["many", "one"])
@@ -224,10 +224,10 @@ def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.Mo
     def peak(batches: int) -> int:
         rng = np.random.Generator(np.random.PCG64(1))
         tracemalloc.start()
-        with Crowd("who", 2) as crowd:
+        with ContributionBounder("who", 2) as bounder:
             for _ in range(batches):
-                crowd.add(pd.Series(rng.integers(0, persons, batch)))
-            assert sum(is_kept.size for is_kept in crowd.choose()) == batches * batch
+                bounder.add(pd.Series(rng.integers(0, persons, batch)))
+            assert sum(is_kept.size for is_kept in bounder.kept_rows()) == batches * batch
             most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
@@ -238,23 +238,26 @@ def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.Mo
 
 def test_a_disk_that_is_full_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tiny: None) -> None:
     monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "r+b"))
-    with pytest.raises(StoreError, match=r"No space left on device.*TMPDIR"), Crowd("who", 1) as crowd:
-        crowd.add(pd.Series(range(100)))
+    with pytest.raises(StoreError, match=r"No space left on device.*TMPDIR"), ContributionBounder("who", 1) as bounder:
+        bounder.add(pd.Series(range(100)))
 
 
 def test_a_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(StoreError, match=r"nowhere.*TMPDIR"):
-        Crowd("who", 1)
+        ContributionBounder("who", 1)
 
 
 @pytest.mark.parametrize("bad", [["canary"], ("canary",), object(), 1j])
 def test_ids_that_cannot_be_told_apart_are_refused_without_being_told(bad: object) -> None:
-    with Crowd("who", 1) as crowd, pytest.raises(SchemaError, match=r"'who'.*plain identifiers") as caught:
-        crowd.add(pd.Series([bad], dtype=object))
+    with (
+        ContributionBounder("who", 1) as bounder,
+        pytest.raises(SchemaError, match=r"'who'.*plain identifiers") as caught,
+    ):
+        bounder.add(pd.Series([bad], dtype=object))
     assert "canary" not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
-    assert repr(crowd) == "Crowd()"
+    assert repr(bounder) == "ContributionBounder()"
 
 
 def test_a_bound_of_no_rows_is_refused() -> None:

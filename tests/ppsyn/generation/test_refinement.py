@@ -9,8 +9,8 @@ from ppsyn.arrays import Floats
 from ppsyn.domain import Attribute, Clique, Domain
 from ppsyn.generation.refinement import Aim, refine
 from ppsyn.generation.sampling import BLOCK_ROWS, make_block, prepare
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, calibrated
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import GraphicalModel, calibrate
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2), Attribute("d", 5)))
 CLIQUES = (("a", "b"), ("b", "d"), ("a", "c", "d"), ("d",))
@@ -87,8 +87,8 @@ def test_two_ties_that_pull_at_one_attribute_are_both_nearly_kept() -> None:
     assert ((found["b"] == 0) & (found["c"] == 1)).mean() < 0.02
 
 
-def model_with(loose: dict[Clique, Floats]) -> GraphicalModel:
-    return calibrated(Fold(DOMAIN), {}, 1_000.0, 0.0, loose)
+def model_with(off_tree: dict[Clique, Floats]) -> GraphicalModel:
+    return calibrate(Compression(DOMAIN), {}, 1_000.0, 0.0, off_tree)
 
 
 PAIR = {("a", "c"): np.array([[300.0, 34.0], [34.0, 300.0], [166.0, 166.0]])}
@@ -100,7 +100,7 @@ def test_a_table_of_a_block_or_more_is_left_as_it_was_drawn(rows: int, is_refine
 
 
 @pytest.mark.parametrize(("rows", "is_refined"), [(BLOCK_ROWS, True), (2**19 - 1, True), (2**19, False)])
-def test_so_are_half_a_million_rows_even_of_a_model_with_loose_pairs(rows: int, is_refined: bool) -> None:
+def test_so_are_half_a_million_rows_even_of_a_model_with_off_tree_pairs(rows: int, is_refined: bool) -> None:
     assert bool(model_with(PAIR).aims(rows, CLIQUES)) == is_refined
 
 
@@ -111,7 +111,7 @@ def test_every_block_of_a_large_table_is_brought_nearer_to_what_the_tree_does_no
         np.add.at(counts, (codes["a"], codes["c"]), 1)
         assert np.abs(counts / counts.sum() - PAIR["a", "c"] / 1_000).sum() / 2 < 0.02
         assert len(set(np.bincount(codes["b"]) // 100)) <= 2  # even, as they were drawn
-    plain = next(iter(model.held.blocks(rows, 3, (("a", "c", "d"),))))
+    plain = next(iter(model.tree_only.blocks(rows, 3, (("a", "c", "d"),))))
     assert np.abs(np.bincount(plain["a"] * 2 + plain["c"]) / BLOCK_ROWS - 1 / 6).max() < 0.001
 
 

@@ -15,8 +15,8 @@ from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.grid import partition_grid
 from ppsyn.mechanisms.loop import make_plan, next_request, start
 from ppsyn.mechanisms.ppsyn import PPSynParameters
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import calibrated
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import calibrate
 from ppsyn.model.junction_tree import interaction_graph
 from ppsyn.privacy.partition import finest
 from ppsyn.privacy.requests import GRID, SelectRequest, noise_scale
@@ -75,7 +75,7 @@ def test_no_marginal_that_fits_is_left_out(sizes: list[int], degree: int, max_ce
 def test_marginals_take_turns_of_about_the_same_size(sizes: list[int], most: int) -> None:
     domain = Domain(tuple(Attribute(f"x{i}", size) for i, size in enumerate(sizes)))
     cliques = downward_closure(tuple(combinations(domain.names, min(3, len(sizes)))))
-    turns = selection.take_turns(domain, cliques, most)
+    turns = selection.rotate(domain, cliques, most)
     cells = [sum(map(domain.size, turn)) for turn in turns]
     assert set().union(*turns) == set(cliques)
     assert all(list(turn) == [clique for clique in cliques if clique in set(turn)] for turn in turns)
@@ -91,8 +91,8 @@ def test_pairs_are_looked_at_in_every_round_where_they_take_half_of_its_room() -
     cliques = downward_closure(tuple(combinations(DOMAIN.names, 3)))
     pairs = {clique for clique in cliques if len(clique) == 2}
     needed = sum(DOMAIN.size(clique) for clique in cliques if len(clique) <= 2)
-    assert all(pairs <= set(turn) for turn in selection.take_turns(DOMAIN, cliques, 2 * needed))
-    assert not all(pairs <= set(turn) for turn in selection.take_turns(DOMAIN, cliques, 2 * needed - 2))
+    assert all(pairs <= set(turn) for turn in selection.rotate(DOMAIN, cliques, 2 * needed))
+    assert not all(pairs <= set(turn) for turn in selection.rotate(DOMAIN, cliques, 2 * needed - 2))
 
 
 def test_marginals_too_large_for_a_round_and_workloads_too_long_are_refused_with_what_to_change() -> None:
@@ -105,52 +105,52 @@ def test_marginals_too_large_for_a_round_and_workloads_too_long_are_refused_with
 
 def test_what_does_not_fit_under_the_cap_is_no_candidate() -> None:
     cells = sum(attribute.size for attribute in DOMAIN.attributes) + 12
-    found = selection.affordable(STATE, (("a",), ("c", "d"), ("a", "b", "c")), cells * 8 / 2**20)
+    found = selection.within_size_limit(STATE, (("a",), ("c", "d"), ("a", "b", "c")), cells * 8 / 2**20)
     assert found == (("a",), ("c", "d"))
     assert interaction_graph(DOMAIN, [("c", "d")]).model_mb() <= cells * 8 / 2**20
 
 
-def loose_states(**settings: object) -> list[State]:
+def off_tree_states(**settings: object) -> list[State]:
     """The states of a run with little room, from the first on in which the tree holds pairs."""
     return [s for s, r in steps(crowded_plan(**settings), ScriptedCurator(1)) if isinstance(r, SelectRequest)]
 
 
 def test_pairs_that_the_tree_has_no_room_for_are_candidates_beside_it_and_larger_marginals_are_not() -> None:
     found = set[Clique]()
-    for state in loose_states(workload=WorkloadConfig(degree=3)):
-        cap, every = state.plan.config.max_model_size_mb, selection.considered(state)
-        held, both = selection.affordable(state, every, cap), selection.with_loose(state, every, cap)
+    for state in off_tree_states(workload=WorkloadConfig(degree=3)):
+        cap, every = state.plan.config.max_model_size_mb, selection.round_candidates(state)
+        held, both = selection.within_size_limit(state, every, cap), selection.with_off_tree(state, every, cap)
         beside = set(both) - set(held)
         assert set(held) <= set(both)
         assert {len(clique) for clique in beside} <= {2}
-        assert all(selection.is_loose(state, clique) == (clique in beside) for clique in both)
+        assert all(selection.is_off_tree(state, clique) == (clique in beside) for clique in both)
         found |= beside
     assert found
 
 
 @pytest.mark.parametrize("settings", [{"off_tree_pairs": False}, {"swap_refinement": False}])
-def test_without_loose_pairs_or_swaps_a_candidate_is_one_of_the_tree(settings: dict[str, bool]) -> None:
-    for state in loose_states(**settings):
+def test_without_off_tree_pairs_or_swaps_a_candidate_is_one_of_the_tree(settings: dict[str, bool]) -> None:
+    for state in off_tree_states(**settings):
         request = next_request(state)
         assert isinstance(request, SelectRequest)
         cap = state.plan.config.max_model_size_mb
         cliques = tuple({candidate.clique for candidate in request.candidates})
-        assert set(selection.affordable(state, cliques, cap)) == set(cliques)
-        assert not any(m.is_loose for m in state.evidence)
+        assert set(selection.within_size_limit(state, cliques, cap)) == set(cliques)
+        assert not any(m.is_off_tree for m in state.evidence)
 
 
-def test_a_table_too_large_to_be_swapped_has_no_loose_pairs() -> None:
+def test_a_table_too_large_to_be_swapped_has_no_off_tree_pairs() -> None:
     plan = crowded_plan()
     many = [s for s, r in steps(plan, ScriptedCurator(1, rows=2**21)) if isinstance(r, SelectRequest)]
-    assert not any(m.is_loose for state in many for m in state.evidence)
-    assert any(m.is_loose for state in loose_states() for m in state.evidence)
+    assert not any(m.is_off_tree for state in many for m in state.evidence)
+    assert any(m.is_off_tree for state in off_tree_states() for m in state.evidence)
 
 
 def test_a_pair_that_may_still_fit_into_the_tree_waits_for_its_turn() -> None:
-    state = loose_states()[0]
+    state = off_tree_states()[0]
     pairs = tuple(combinations(state.plan.domain.names, 2))
-    assert selection.with_loose(state, pairs, state.model.size_mb) == ()
-    assert selection.with_loose(state, pairs, state.plan.config.max_model_size_mb) == pairs
+    assert selection.with_off_tree(state, pairs, state.model.size_mb) == ()
+    assert selection.with_off_tree(state, pairs, state.plan.config.max_model_size_mb) == pairs
 
 
 def test_a_table_is_brought_nearer_to_its_workload_smallest_marginals_first() -> None:
@@ -159,9 +159,9 @@ def test_a_table_is_brought_nearer_to_its_workload_smallest_marginals_first() ->
 
 
 def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
-    model = calibrated(Fold(DOMAIN), {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
+    model = calibrate(Compression(DOMAIN), {("a",): np.log([8.0, 4.0, 2.0, 2.0])}, 1_600.0, 0.0)
     rho = Fraction(1, 200)
-    for candidate in selection.partitioned(
+    for candidate in selection.partitioned_candidates(
         replace(STATE, model=model), (("a",), ("a", "d")), rho, partition_grid, LEVELS
     ):
         expected = candidate.partition.sum_expected(model.project(candidate.clique))
@@ -174,7 +174,7 @@ def test_candidates_carry_what_the_model_expects_and_what_noise_costs() -> None:
 
 
 def test_when_noise_drowns_everything_single_attributes_at_least_stay() -> None:
-    found = selection.partitioned(STATE, (("a",), ("b", "c")), Fraction(1, 10**30), partition_grid, LEVELS)
+    found = selection.partitioned_candidates(STATE, (("a",), ("b", "c")), Fraction(1, 10**30), partition_grid, LEVELS)
     assert [candidate.clique for candidate in found] == [("a",)]
     assert all(candidate.penalty == candidate.expected.sum() for candidate in found)
 

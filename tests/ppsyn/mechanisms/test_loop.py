@@ -118,7 +118,7 @@ def test_surprising_answers_keep_the_noise_and_dull_ones_halve_it() -> None:
     state, curator, _ = recorded(6)
     costs = [request.rho for request in curator.asked if isinstance(request, SelectRequest)]
     for before, after, done in zip(costs[:-2], costs[1:-1], state.rounds, strict=False):
-        assert float(after / before) == pytest.approx(4 if done.noise > done.surprise else 1, rel=1e-9)
+        assert float(after / before) == pytest.approx(4 if done.noise > done.distance else 1, rel=1e-9)
 
 
 def test_every_request_keeps_the_model_under_its_cap() -> None:

@@ -36,7 +36,7 @@ def test_every_method_uses_its_budget_to_the_last_fraction(name: str, seed: int,
 
 @given(lost=st.frozensets(st.integers(6, 40), min_size=5))
 @settings(deadline=None, max_examples=15)
-def test_a_run_with_folded_attributes_survives_any_losses(lost: frozenset[int]) -> None:
+def test_a_run_with_compressed_attributes_survives_any_losses(lost: frozenset[int]) -> None:
     plan, curator = small_plan(max_values=3), ScriptedCurator(1, lost=lost)
     assert run(curator, start(plan)).stage == "done"
     assert curator.spent == plan.rho
@@ -47,8 +47,8 @@ def test_what_lost_selections_leave_is_measured_in_groups_that_the_model_holds_a
     plan, curator = small_plan(max_values=3), ScriptedCurator(1, lost=frozenset(range(6, 1000)))
     last = [(state, request) for state, request in steps(plan, curator)][-1]
     assert isinstance(last[1], MeasureRequest)
-    assert last[0].model.fold.folded
-    last[0].model.fold.lower(last[1].clique, last[1].partition)
+    assert last[0].model.compression.attributes
+    last[0].model.compression.to_compressed(last[1].clique, last[1].partition)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,13 +72,13 @@ def test_a_checkpoint_of_every_method_goes_on_as_the_run_would_have(name: str) -
         assert again.planned_rho == state.planned_rho
 
 
-def test_a_checkpoint_with_loose_pairs_goes_on_to_the_same_model() -> None:
+def test_a_checkpoint_with_off_tree_pairs_goes_on_to_the_same_model() -> None:
     plan, curator = crowded_plan(), ScriptedCurator(1)
     states, answers = list[State](), list[Answer]()
     for state, request in steps(plan, ScriptedCurator(1)):
         states.append(state)
         answers.append(curator.answer(request))
-    at = next(i for i, s in enumerate(states) if s.model.loose and s.chosen is None)
+    at = next(i for i, s in enumerate(states) if s.model.off_tree and s.chosen is None)
     state = thaw(plan, unpack(pack(freeze(states[at], {})), plan.domain))
     for answer in answers[at:]:
         request = next_request(state)
@@ -181,23 +181,23 @@ def test_every_method_learns_a_dependency_that_is_plain_to_see(name: str) -> Non
         assert np.abs(state.model.project(pair).ravel() - real).sum() / 2 < 0.03 * real.sum()
 
 
-def test_an_attribute_that_is_folded_is_measured_in_whole_groups() -> None:
+def test_an_attribute_that_is_compressed_is_measured_in_whole_groups() -> None:
     plan = small_plan(max_values=4, workload={"cliques": (("a", "b"), ("b", "c"))})
-    folded = [state for state, _ in steps(plan, ScriptedCurator(4)) if state.model.fold.folded]
-    assert folded
-    fold = folded[0].model.fold
-    assert fold.inner["b"].size <= 4
-    for state in folded:
+    compressed = [state for state, _ in steps(plan, ScriptedCurator(4)) if state.model.compression.attributes]
+    assert compressed
+    compression = compressed[0].model.compression
+    assert compression.model_domain["b"].size <= 4
+    for state in compressed:
         for measurement in state.evidence:
-            fold.lower(measurement.clique, measurement.partition)
+            compression.to_compressed(measurement.clique, measurement.partition)
 
 
-def test_an_attribute_whose_answers_were_all_lost_is_not_folded() -> None:
+def test_an_attribute_whose_answers_were_all_lost_is_not_compressed() -> None:
     plan = small_plan(max_values=4)
     requests = [request for _, request in steps(plan, ScriptedCurator())]
     lost = frozenset(i for i, request in enumerate(requests[:8]) if getattr(request, "clique", None) == ("b",))
     state = run(ScriptedCurator(lost=lost), start(plan))
-    assert "b" not in state.model.fold.folded
+    assert "b" not in state.model.compression.attributes
 
 
 def test_attributes_that_the_workload_uses_get_more() -> None:
@@ -208,7 +208,7 @@ def test_attributes_that_the_workload_uses_get_more() -> None:
     assert left > right > 0
 
 
-def test_a_fold_survives_packing() -> None:
+def test_a_compression_survives_packing() -> None:
     state = run(ScriptedCurator(7), start(small_plan(max_values=3)))
     fitted = unpack(pack(Fitted(state.measurements, state.evidence, state.rounds, state.model, {})), state.plan.domain)
     for clique in (("b",), ("a", "b"), ("b", "d")):

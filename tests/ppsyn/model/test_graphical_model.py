@@ -23,9 +23,9 @@ from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.generation.sampling import generate, prepare
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import Effort, fit
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
+from ppsyn.model.graphical_model import GraphicalModel, calibrate, uniform_model
 
 TOTAL = 250.0
 
@@ -34,7 +34,7 @@ TOTAL = 250.0
 def models(draw: st.DrawFn, spread: float = 3.0) -> GraphicalModel:
     domain = draw(domains())
     cliques = maximal(draw(cliques_of(domain)))
-    return calibrated(Fold(domain), random_potentials(domain, cliques, spread, draw(SEEDS)), TOTAL, 0.0)
+    return calibrate(Compression(domain), random_potentials(domain, cliques, spread, draw(SEEDS)), TOTAL, 0.0)
 
 
 @st.composite
@@ -46,7 +46,7 @@ def extreme_models(draw: st.DrawFn) -> GraphicalModel:
         count = draw(st.integers(1, 3))
         cliques.append(domain.clique(names[:count]))
         names = names[count:]
-    return calibrated(Fold(domain), extreme_potentials(domain, cliques, draw(SEEDS)), TOTAL, 0.0)
+    return calibrate(Compression(domain), extreme_potentials(domain, cliques, draw(SEEDS)), TOTAL, 0.0)
 
 
 def extreme_potentials(domain: Domain, cliques: list[Clique], seed: int) -> dict[Clique, Floats]:
@@ -109,7 +109,7 @@ def test_extreme_potentials_that_share_attributes_never_give_a_number_that_is_no
     cliques = list(maximal(data.draw(cliques_of(domain))))
     potentials = extreme_potentials(domain, cliques, data.draw(SEEDS))
     try:
-        model = calibrated(Fold(domain), potentials, TOTAL, 0.0)
+        model = calibrate(Compression(domain), potentials, TOTAL, 0.0)
     except InvariantError:  # all mass underflowed, which is refused rather than told wrong
         return
     assert all(np.isfinite(belief).all() and (belief >= 0).all() for belief in model.beliefs)
@@ -119,15 +119,15 @@ def test_extreme_potentials_that_share_attributes_never_give_a_number_that_is_no
 def test_slices_that_one_clique_rules_out_and_its_neighbour_prefers_keep_their_mass(apart: float) -> None:
     domain = domain_of(a=2, b=2, c=2)
     potentials = {("a", "b"): np.array([[0.0, -apart]] * 2), ("b", "c"): np.array([[-apart] * 2, [0.0] * 2])}
-    model = calibrated(Fold(domain), potentials, 8.0, 0.0)
+    model = calibrate(Compression(domain), potentials, 8.0, 0.0)
     assert all(belief == pytest.approx(np.full((2, 2), 2.0), rel=1e-9) for belief in model.beliefs)
 
 
 @UNHURRIED
 @given(domains(), st.data())
 def test_potentials_of_a_fit_give_its_beliefs_to_the_last_bit(domain: Domain, data: st.DataObject) -> None:
-    fitted = fit(data.draw(measurements_of(domain)), unfitted(Fold(domain)), Effort(20, 1e-4)).model
-    again = calibrated(Fold(domain), fitted.potentials, fitted.total, fitted.step)
+    fitted = fit(data.draw(measurements_of(domain)), uniform_model(Compression(domain)), Effort(20, 1e-4)).model
+    again = calibrate(Compression(domain), fitted.potentials, fitted.total, fitted.step)
     assert again.tree == fitted.tree
     assert [belief.tobytes() for belief in again.beliefs] == [belief.tobytes() for belief in fitted.beliefs]
 
@@ -150,7 +150,7 @@ def test_the_steps_are_what_generation_expects(model: GraphicalModel, seed: int)
 @UNHURRIED
 @given(domains())
 def test_a_model_of_nothing_is_uniform_and_stands_for_one_row(domain: Domain) -> None:
-    model = unfitted(Fold(domain))
+    model = uniform_model(Compression(domain))
     assert model.total == 1.0
     for node, belief in zip(model.tree.nodes, model.beliefs, strict=True):
         np.testing.assert_allclose(belief, 1 / domain.size(node), rtol=1e-12)

@@ -13,9 +13,9 @@ from support.small_models import domain_of, joint_of, loss_of, query_matrix, ran
 
 from ppsyn.domain import Clique, Domain
 from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import ENGINES, Effort
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
+from ppsyn.model.graphical_model import GraphicalModel, calibrate, uniform_model
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, equal_width, finest
 
@@ -24,7 +24,7 @@ CLIQUES: list[Clique] = [("c", "a"), ("a", "d"), ("b",)]
 
 
 def model_of(cliques: list[Clique], seed: int = 1) -> GraphicalModel:
-    return calibrated(Fold(DOMAIN), random_potentials(DOMAIN, cliques, 2.0, seed), 500.0, 0.0)
+    return calibrate(Compression(DOMAIN), random_potentials(DOMAIN, cliques, 2.0, seed), 500.0, 0.0)
 
 
 def noisy(domain: Domain, clique: Clique, partition: Partition, sigma: float, seed: int) -> Measurement:
@@ -46,8 +46,8 @@ def measured() -> list[Measurement]:
 
 
 def assert_same_fit(domain: Domain, measurements: list[Measurement], steps: int) -> None:
-    ours = ENGINES["tree"](measurements, unfitted(Fold(domain)), Effort(steps, 1e-9))
-    theirs = ENGINES["mbi"](measurements, unfitted(Fold(domain)), Effort(steps, 1e-9))
+    ours = ENGINES["tree"](measurements, uniform_model(Compression(domain)), Effort(steps, 1e-9))
+    theirs = ENGINES["mbi"](measurements, uniform_model(Compression(domain)), Effort(steps, 1e-9))
     assert ours.loss == pytest.approx(theirs.loss, rel=1e-3)
     assert ours.model.total == pytest.approx(theirs.model.total, rel=1e-12)
     for m in measurements:
@@ -76,7 +76,7 @@ def test_a_model_that_went_to_mbi_comes_back_the_same() -> None:
 
 
 def test_an_unfitted_model_goes_to_mbi_and_back() -> None:
-    again = exchange.model_from_mbi(DOMAIN, exchange.model_to_mbi(unfitted(Fold(DOMAIN))))
+    again = exchange.model_from_mbi(DOMAIN, exchange.model_to_mbi(uniform_model(Compression(DOMAIN))))
     np.testing.assert_allclose(again.project(("c", "b")), 1 / 9)
 
 
@@ -142,7 +142,7 @@ def test_the_loss_is_that_of_the_joint() -> None:
 
 def test_both_engines_give_the_uniform_model_without_measurements() -> None:
     for engine in ENGINES.values():
-        found = engine([], unfitted(Fold(DOMAIN)), Effort(10, 1e-4))
+        found = engine([], uniform_model(Compression(DOMAIN)), Effort(10, 1e-4))
         np.testing.assert_allclose(found.model.project(("c",)), 1 / 3)
 
 
@@ -152,7 +152,7 @@ def test_both_engines_find_the_same_model() -> None:
 
 
 def test_mbis_engine_starts_where_the_last_fit_ended() -> None:
-    first = ENGINES["tree"](measured(), unfitted(Fold(DOMAIN)), Effort(3000, 1e-9))
+    first = ENGINES["tree"](measured(), uniform_model(Compression(DOMAIN)), Effort(3000, 1e-9))
     again = ENGINES["mbi"](measured(), first.model, Effort(50, 1e-9))
     assert again.loss == pytest.approx(first.loss, rel=1e-3)
 

@@ -12,11 +12,11 @@ from support.small_models import SEEDS, UNHURRIED, domain_of, marginal_of, rng_o
 from ppsyn.arrays import Floats
 from ppsyn.domain import Clique, Domain
 from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.compression import Compression, compress_attribute, equal_mass_groups
 from ppsyn.model.estimation import ENGINES, Effort, fit
-from ppsyn.model.fold import Fold, equal_mass, fold_values
-from ppsyn.model.graphical_model import GraphicalModel, unfitted
+from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.measurement import Measurement
-from ppsyn.model.off_tree import agreeing, singles
+from ppsyn.model.off_tree import reconcile, singles
 from ppsyn.privacy.partition import finest, number_groups
 from ppsyn.privacy.residuals import exact_residuals
 
@@ -34,18 +34,18 @@ def joint_of_rows(seed: int, rows: int = 10_000) -> Floats:
     )
 
 
-def told(joint: Floats, clique: Clique, *, is_loose: bool = False, sigma: float = 1.0) -> Measurement:
+def told(joint: Floats, clique: Clique, *, is_off_tree: bool = False, sigma: float = 1.0) -> Measurement:
     counts = np.rint(marginal_of(DOMAIN, joint, clique)).astype(np.int64).ravel()
-    return Measurement(clique, finest(counts.size), counts, sigma, is_loose=is_loose)
+    return Measurement(clique, finest(counts.size), counts, sigma, is_off_tree=is_off_tree)
 
 
-def evidence_of(joint: Floats, *loose: Clique) -> list[Measurement]:
+def evidence_of(joint: Floats, *off_tree: Clique) -> list[Measurement]:
     alone = [told(joint, (name,)) for name in DOMAIN.names]
-    return [*alone, *(told(joint, c) for c in CYCLE), *(told(joint, c, is_loose=True) for c in loose)]
+    return [*alone, *(told(joint, c) for c in CYCLE), *(told(joint, c, is_off_tree=True) for c in off_tree)]
 
 
 def fitted(evidence: list[Measurement], domain: Domain = DOMAIN) -> GraphicalModel:
-    return fit(evidence, unfitted(Fold(domain)), EFFORT).model
+    return fit(evidence, uniform_model(Compression(domain)), EFFORT).model
 
 
 @UNHURRIED
@@ -61,7 +61,7 @@ def test_the_tree_is_what_it_would_be_without_and_the_pair_is_known_beside_it(se
     assert model.project(CLOSING).sum() == pytest.approx(model.total)
     for name in CLOSING:
         np.testing.assert_allclose(singles(CLOSING, model.project(CLOSING))[name,], plain.project((name,)), rtol=1e-3)
-    assert model.held.project(CLOSING).tolist() == plain.project(CLOSING).tolist()
+    assert model.tree_only.project(CLOSING).tolist() == plain.project(CLOSING).tolist()
 
 
 def test_a_pair_that_depends_otherwise_than_the_tree_says_is_learned_and_not_only_repeated() -> None:
@@ -75,13 +75,13 @@ def test_a_pair_that_depends_otherwise_than_the_tree_says_is_learned_and_not_onl
 
 @UNHURRIED
 @given(SEEDS, st.lists(st.sampled_from(list(combinations(DOMAIN.names, 2))), unique=True, max_size=6))
-def test_larger_marginals_agree_with_the_loose_ones_they_contain(seed: int, pairs: list[Clique]) -> None:
+def test_larger_marginals_agree_with_the_off_tree_ones_they_contain(seed: int, pairs: list[Clique]) -> None:
     joint, other = joint_of_rows(seed) + 1.0, joint_of_rows(seed + 1) + 1.0
     other *= joint.sum() / other.sum()
-    loose = {pair: marginal_of(DOMAIN, other, pair) for pair in pairs}
+    off_tree = {pair: marginal_of(DOMAIN, other, pair) for pair in pairs}
     for clique in (*combinations(DOMAIN.names, 2), *combinations(DOMAIN.names, 3), DOMAIN.names):
         before = marginal_of(DOMAIN, joint, clique)
-        after = agreeing(clique, before, loose)
+        after = reconcile(clique, before, off_tree)
         inside = [pair for pair in pairs if set(pair) <= set(clique)]
         assert after.sum() == pytest.approx(before.sum())
         assert (after >= 0).all()
@@ -89,14 +89,14 @@ def test_larger_marginals_agree_with_the_loose_ones_they_contain(seed: int, pair
             np.testing.assert_array_equal(after, before)
         own = domain_of(**{name: DOMAIN[name].size for name in clique})
         for pair in inside:
-            exact = len(inside) == 1 or clique in loose
-            assert total_variation(marginal_of(own, after, pair), loose[pair]) < (1e-9 if exact else 0.1)
+            exact = len(inside) == 1 or clique in off_tree
+            assert total_variation(marginal_of(own, after, pair), off_tree[pair]) < (1e-9 if exact else 0.1)
 
 
-def test_a_marginal_that_loose_ones_contradict_stays_as_it_is() -> None:
+def test_a_marginal_that_off_tree_ones_contradict_stays_as_it_is() -> None:
     table, other = np.zeros((2, 2, 2)), np.zeros((2, 2))
     table[0, 0, 0] = other[1, 1] = 10.0
-    np.testing.assert_array_equal(agreeing(("a", "b", "c"), table, {("a", "b"): other}), table)
+    np.testing.assert_array_equal(reconcile(("a", "b", "c"), table, {("a", "b"): other}), table)
 
 
 def test_an_answer_that_says_what_the_tree_expects_changes_nothing() -> None:
@@ -111,50 +111,59 @@ def test_contrasts_of_a_grid_tell_what_both_attributes_do_together() -> None:
     joint = joint_of_rows(8)
     counts = np.rint(marginal_of(DOMAIN, joint, CLOSING)).astype(np.int64).ravel()
     grid = replace(finest(6), axes=(3, 2))
-    contrasts = Measurement(CLOSING, grid, exact_residuals(counts, (3, 2)), 1.0, is_loose=True)
+    contrasts = Measurement(CLOSING, grid, exact_residuals(counts, (3, 2)), 1.0, is_off_tree=True)
     model = fitted([*evidence_of(joint), contrasts])
     assert total_variation(model.project(CLOSING), counts.reshape(3, 2).astype(float)) < 0.01
 
 
-def test_all_that_was_measured_of_a_loose_pair_counts_also_what_the_tree_came_to_hold() -> None:
+def test_all_that_was_measured_of_an_off_tree_pair_counts_also_what_the_tree_came_to_hold() -> None:
     joint = joint_of_rows(5)
-    rough, sure = told(joint_of_rows(6), CLOSING, is_loose=True, sigma=500.0), told(joint, CLOSING)
+    rough, sure = told(joint_of_rows(6), CLOSING, is_off_tree=True, sigma=500.0), told(joint, CLOSING)
     model = fitted([*evidence_of(joint), rough, sure])
     assert total_variation(model.project(CLOSING), marginal_of(DOMAIN, joint, CLOSING)) < 0.01
 
 
-def test_a_loose_pair_of_a_folded_attribute_is_one_of_its_groups() -> None:
+def test_an_off_tree_pair_of_a_compressed_attribute_is_one_of_its_groups() -> None:
     joint = joint_of_rows(9)
     values = marginal_of(DOMAIN, joint, ("c",))
-    fold = Fold(DOMAIN, {"c": fold_values(values, equal_mass(values, 2))})
-    groups = fold.lift(("a", "c"), number_groups(np.arange(3 * fold.inner["c"].size, dtype=np.int32)))
+    compression = Compression(DOMAIN, {"c": compress_attribute(values, equal_mass_groups(values, 2))})
+    groups = compression.to_full(
+        ("a", "c"), number_groups(np.arange(3 * compression.model_domain["c"].size, dtype=np.int32))
+    )
     counts = np.rint(groups.sum_expected(marginal_of(DOMAIN, joint, ("a", "c")))).astype(np.int64)
     alone = [told(joint, (name,)) for name in "abd"]
     alone.append(
-        Measurement(("c",), fold.folded["c"].groups, fold.folded["c"].groups.sum_expected(values).astype(np.int64), 1.0)
+        Measurement(
+            ("c",),
+            compression.attributes["c"].groups,
+            compression.attributes["c"].groups.sum_expected(values).astype(np.int64),
+            1.0,
+        )
     )
-    model = fit([*alone, Measurement(("a", "c"), groups, counts, 1.0, is_loose=True)], unfitted(fold), EFFORT).model
-    assert model.loose["a", "c"].shape == (3, fold.inner["c"].size)
+    model = fit(
+        [*alone, Measurement(("a", "c"), groups, counts, 1.0, is_off_tree=True)], uniform_model(compression), EFFORT
+    ).model
+    assert model.off_tree["a", "c"].shape == (3, compression.model_domain["c"].size)
     assert np.abs(groups.sum_expected(model.project(("a", "c"))) - counts).sum() < 0.02 * counts.sum()
     np.testing.assert_allclose(model.project(("a", "c")).sum(axis=0), model.project(("c",)), rtol=1e-3)
 
 
-def test_equal_evidence_gives_equal_bits_and_the_order_of_loose_pairs_is_of_no_account() -> None:
+def test_equal_evidence_gives_equal_bits_and_the_order_of_off_tree_pairs_is_of_no_account() -> None:
     joint, pairs = joint_of_rows(4), (("a", "d"), ("a", "c"))
     first, second = (fitted(evidence_of(joint, *order)) for order in (pairs, pairs[::-1]))
-    assert {c: t.tobytes() for c, t in first.loose.items()} == {c: t.tobytes() for c, t in second.loose.items()}
+    assert {c: t.tobytes() for c, t in first.off_tree.items()} == {c: t.tobytes() for c, t in second.off_tree.items()}
 
 
-def test_the_size_counts_loose_pairs() -> None:
+def test_the_size_counts_off_tree_pairs() -> None:
     model = fitted(evidence_of(joint_of_rows(4), CLOSING, ("a", "c")))
-    assert model.size_mb - model.held.size_mb == pytest.approx((6 + 15) * 8 / 2**20)
+    assert model.size_mb - model.tree_only.size_mb == pytest.approx((6 + 15) * 8 / 2**20)
 
 
-def test_both_engines_know_loose_pairs_and_mbi_is_given_the_tree_alone() -> None:
+def test_both_engines_know_off_tree_pairs_and_mbi_is_given_the_tree_alone() -> None:
     joint = joint_of_rows(2)
     evidence, effort = evidence_of(joint, CLOSING), Effort(500, 1e-6)
     for engine in ENGINES.values():
-        model = engine(evidence, unfitted(Fold(DOMAIN)), effort).model
+        model = engine(evidence, uniform_model(Compression(DOMAIN)), effort).model
         assert total_variation(model.project(CLOSING), marginal_of(DOMAIN, joint, CLOSING)) < 0.01
     field = exchange.model_to_mbi(model)
     assert set(map(tuple, field.potentials.cliques)) == set(model.potentials)

@@ -18,8 +18,8 @@ from support.small_models import (
 )
 
 from ppsyn.domain import Domain, downward_closure, maximal
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, calibrated, unfitted
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import GraphicalModel, calibrate, uniform_model
 
 TOTAL = 1000.0
 
@@ -33,7 +33,7 @@ def models(draw: st.DrawFn, degree: int = 3) -> GraphicalModel:
     ruled_out = random_potentials(domain, cliques, 1.0, draw(SEEDS))
     share = draw(st.sampled_from([0.0, 0.3]))
     tables = {clique: np.where(ruled_out[clique] < 2 * share - 1, -400.0, potentials[clique]) for clique in cliques}
-    return calibrated(Fold(domain), tables, TOTAL, 0.0)
+    return calibrate(Compression(domain), tables, TOTAL, 0.0)
 
 
 @UNHURRIED
@@ -68,7 +68,7 @@ def test_a_marginal_has_the_cliques_shape_and_the_models_total(model: GraphicalM
 def test_attributes_of_different_trees_are_independent() -> None:
     domain = domain_of(a=2, b=3, c=2, d=4)
     potentials = random_potentials(domain, [("a", "c"), ("b", "d")], 2.0, seed=3)
-    model = calibrated(Fold(domain), potentials, TOTAL, 0.0)
+    model = calibrate(Compression(domain), potentials, TOTAL, 0.0)
     product = np.einsum("ac,bd->abcd", model.project(("a", "c")), model.project(("b", "d"))) / TOTAL
     np.testing.assert_allclose(model.project(("a", "b", "c", "d")), product, rtol=1e-9)
 
@@ -76,7 +76,7 @@ def test_attributes_of_different_trees_are_independent() -> None:
 def test_the_axes_of_a_marginal_follow_the_clique_where_the_tree_has_them_crossed() -> None:
     domain = domain_of(a=2, b=3, c=4, d=5)
     potentials = random_potentials(domain, [("a", "d"), ("b", "c"), ("c", "d")], 2.0, seed=4)
-    model = calibrated(Fold(domain), potentials, TOTAL, 0.0)
+    model = calibrate(Compression(domain), potentials, TOTAL, 0.0)
     joint = joint_of(domain, potentials, TOTAL)
     np.testing.assert_allclose(model.project(("a", "b", "d")), joint.sum(axis=2), rtol=1e-9)
     np.testing.assert_allclose(model.project(("a", "b")), joint.sum(axis=(2, 3)), rtol=1e-9)
@@ -86,7 +86,7 @@ def test_a_long_chain_is_contracted_to_its_ends() -> None:
     names = [f"x{i:02}" for i in range(40)]
     domain = domain_of(**dict.fromkeys(names, 3))
     potentials = random_potentials(domain, list(pairwise(names)), 2.0, seed=5)
-    model = calibrated(Fold(domain), potentials, TOTAL, 0.0)
+    model = calibrate(Compression(domain), potentials, TOTAL, 0.0)
     product = np.eye(3)
     for pair in pairwise(names):
         product = product @ np.exp(potentials[pair])
@@ -97,4 +97,4 @@ def test_a_long_chain_is_contracted_to_its_ends() -> None:
 @given(domains(), st.data())
 def test_every_marginal_of_an_unfitted_model_is_uniform(domain: Domain, data: st.DataObject) -> None:
     clique = domain.clique(data.draw(st.sets(st.sampled_from(domain.names), min_size=1)))
-    np.testing.assert_allclose(unfitted(Fold(domain)).project(clique), 1 / domain.size(clique), rtol=1e-12)
+    np.testing.assert_allclose(uniform_model(Compression(domain)).project(clique), 1 / domain.size(clique), rtol=1e-12)

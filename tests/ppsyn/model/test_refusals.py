@@ -4,9 +4,9 @@ import pytest
 from ppsyn.domain import Attribute, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.model import mbi_adapter as exchange
+from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import Effort, fit
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import GraphicalModel, calibrated
+from ppsyn.model.graphical_model import GraphicalModel, calibrate
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition, finest
 
@@ -17,16 +17,16 @@ def test_potentials_that_contradict_each_other_beyond_floating_point_are_refused
     left, right = np.zeros((2, 3)), np.zeros((3, 2))
     left[:, 1:], right[0] = -1200.0, -1200.0
     with pytest.raises(InvariantError, match="mass"):
-        calibrated(Fold(DOMAIN), {("a", "b"): left, ("b", "c"): right}, 8.0, 0.0)
+        calibrate(Compression(DOMAIN), {("a", "b"): left, ("b", "c"): right}, 8.0, 0.0)
 
 
 def test_potentials_on_a_clique_within_another_are_refused() -> None:
     with pytest.raises(InvariantError, match="contain"):
-        calibrated(Fold(DOMAIN), {("a", "b"): np.zeros((2, 3)), ("a",): np.zeros(2)}, 8.0, 0.0)
+        calibrate(Compression(DOMAIN), {("a", "b"): np.zeros((2, 3)), ("a",): np.zeros(2)}, 8.0, 0.0)
 
 
 def test_a_warm_start_of_unmeasured_cliques_is_refused() -> None:
-    warm = calibrated(Fold(DOMAIN), {("a", "b"): np.zeros((2, 3))}, 8.0, 0.0)
+    warm = calibrate(Compression(DOMAIN), {("a", "b"): np.zeros((2, 3))}, 8.0, 0.0)
     measured = Measurement(("c",), finest(2), np.array([5, 3]), 1.0)
     with pytest.raises(InvariantError, match="warm"):
         fit([measured], warm, Effort(5, 1e-4))
@@ -47,9 +47,9 @@ def test_measurements_listed_in_another_order_are_brought_into_the_domain_s() ->
 def test_a_warm_start_that_underflows_in_the_new_tree_is_left_behind() -> None:
     steep = np.zeros((2, 3))
     steep[:, 1:] = -1200.0
-    warm = calibrated(Fold(DOMAIN), {("a", "b"): steep, ("c",): np.zeros(2)}, 60.0, 1.0)
+    warm = calibrate(Compression(DOMAIN), {("a", "b"): steep, ("c",): np.zeros(2)}, 60.0, 1.0)
     against = GraphicalModel(
-        DOMAIN, {**warm.potentials, ("b", "c"): -steep.T}, 60.0, 1.0, warm.tree, warm.beliefs, warm.fold
+        DOMAIN, {**warm.potentials, ("b", "c"): -steep.T}, 60.0, 1.0, warm.tree, warm.beliefs, warm.compression
     )
     measurements = [
         Measurement(("a", "b"), finest(6), np.full(6, 10), 1.0),

@@ -69,7 +69,7 @@ def test_a_release_with_what_its_tree_has_no_room_for_is_replayed_like_any_other
     algorithm = {"privacy": knots.BUDGET, "account": {"cap": knots.BUDGET}, "algorithm": knots.SETTINGS}
     made = make_release(tmp_path, knots.ring(), knots.SCHEMA, changes=algorithm)
     assert problems(check(made.folder, made.account)) == {}
-    assert open_release(open_store(Location(url=str(made.folder)))).model.loose
+    assert open_release(open_store(Location(url=str(made.folder)))).model.off_tree
 
 
 def test_neither_the_table_nor_the_private_store_nor_the_run_is_needed(tmp_path: Path) -> None:

@@ -24,4 +24,4 @@ def test_a_release_by_any_method_survives_lost_answers_and_passes_its_audit(name
     assert [finding for finding in findings if finding.problem is not None] == []
     opened = open_release(made.store)
     assert opened.config.mechanism == SETTINGS[name].get("mechanism", "ppsyn")
-    assert bool(opened.model.fold.folded) == (name == "folded")
+    assert bool(opened.model.compression.attributes) == (name == "compressed")

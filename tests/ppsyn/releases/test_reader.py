@@ -8,7 +8,7 @@ from support.published import Published, copied, manifest_of, seal, shared_relea
 import ppsyn
 from ppsyn.errors import ConfigError
 from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, SYNTHETIC
-from ppsyn.releases.reader import open_release, read_manifest, read_validation, released
+from ppsyn.releases.reader import open_release, published_store, read_manifest, read_validation
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
@@ -59,8 +59,8 @@ def test_a_loaded_release_can_be_saved_and_loaded_again(release: Published, tmp_
 
 
 def test_the_run_finds_its_own_release(release: Published) -> None:
-    assert read_manifest(released(release.ref))[0] == manifest_of(release.folder)
-    assert read_validation(released(release.ref)).success
+    assert read_manifest(published_store(release.ref))[0] == manifest_of(release.folder)
+    assert read_validation(published_store(release.ref)).success
 
 
 def test_a_release_opens_from_a_bucket(release: Published, s3: Location) -> None:

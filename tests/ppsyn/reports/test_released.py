@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.published import Published, shared_release
 
 from ppsyn.domain import Attribute, Domain
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import calibrated
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import calibrate
 from ppsyn.releases.reader import open_release
 from ppsyn.reports.released import AnsweredCharge, expected_errors, model_edges, mutual_information, split_spending
 from ppsyn.schemas.account import FIRST, Charge
@@ -88,7 +88,7 @@ def test_lines_of_the_graph_are_the_pairs_of_the_model(synthesis: Synthesis) -> 
 def test_pairs_that_the_tree_has_no_room_for_are_lines_too() -> None:
     tie = np.array([[5.0, 0.0], [0.0, 5.0]])
     domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2)))
-    model = calibrated(Fold(domain), {("a", "b"): np.zeros((2, 2))}, 10.0, 0.0, {("b", "c"): tie})
+    model = calibrate(Compression(domain), {("a", "b"): np.zeros((2, 2))}, 10.0, 0.0, {("b", "c"): tie})
     assert [(e.first, e.second, round(e.bits, 6)) for e in model_edges(model)] == [("b", "c", 1.0), ("a", "b", 0.0)]
 
 

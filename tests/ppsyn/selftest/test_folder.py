@@ -9,7 +9,7 @@ from ppsyn.releases.layout import LEDGER_JSON, MANIFEST, REPORT, VALIDATION
 from ppsyn.runs.record import private_folder
 from ppsyn.runs.run import Run
 from ppsyn.selftest import pipeline
-from ppsyn.selftest.attacks import case_of, twins
+from ppsyn.selftest.attacks import case_of, compare_folders
 from ppsyn.selftest.folder import differences, features
 from ppsyn.selftest.pipeline import Stage
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", ["independent", "ppsyn", "persons", "resumed"])
 def test_the_same_answers_of_neighbouring_tables_make_the_same_folder(name: str) -> None:
-    assert twins(name, 3) == []
+    assert compare_folders(name, 3) == []
 
 
 def _rows_of(run: Run) -> int:
@@ -43,7 +43,7 @@ def test_a_file_whose_length_tells_how_many_rows_there_are_is_found(monkeypatch:
         original(run)
 
     monkeypatch.setattr(pipeline, "stage_records", planted)
-    assert VALIDATION in twins("independent", 3)
+    assert VALIDATION in compare_folders("independent", 3)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import ppsyn
 from ppsyn.benchmark.paper import printed
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.domain import Attribute, Domain
-from ppsyn.model.fold import Fold
-from ppsyn.model.graphical_model import unfitted
+from ppsyn.model.compression import Compression
+from ppsyn.model.graphical_model import uniform_model
 
 DOMAIN = Domain((Attribute("hours", 12), Attribute("sex", 2)))
 SETTINGS = printed.PrintedSettings(rho=0.5, rounds=5)
@@ -28,7 +28,7 @@ def test_one_row_changes_what_the_printed_algorithm_publishes_with_certainty() -
     """One candidate, so the draw has one outcome: the noise scale alone tells the neighbours apart."""
     hours, sex = spiky_table()
     table, neighbour = table_of(hours, sex), table_of([*hours, 3], [*sex, 1])
-    model, workload = unfitted(Fold(DOMAIN)), (("hours", "sex"),)
+    model, workload = uniform_model(Compression(DOMAIN)), (("hours", "sex"),)
     (published,) = printed.not_private_choices(printed.true_table(table), model, workload, SETTINGS)
     (other,) = printed.not_private_choices(printed.true_table(neighbour), model, workload, SETTINGS)
     assert published.rho != other.rho
@@ -36,7 +36,7 @@ def test_one_row_changes_what_the_printed_algorithm_publishes_with_certainty() -
 
 def test_one_row_can_change_the_published_partition() -> None:
     hours, sex = [0, 1, 1, 6, 7, 7, 11], [0, 0, 1, 1, 0, 1, 1]
-    model, workload = unfitted(Fold(DOMAIN)), (("hours", "sex"),)
+    model, workload = uniform_model(Compression(DOMAIN)), (("hours", "sex"),)
     (published,) = printed.not_private_choices(printed.true_table(table_of(hours, sex)), model, workload, SETTINGS)
     neighbours = [(row, one) for row in range(12) for one in range(2)]
     others = [

@@ -120,5 +120,5 @@ def test_a_damaged_fragment_is_not_counted() -> None:
 def test_nothing_of_the_counts_is_shown() -> None:
     snapshot = snapshot_of()
     opened = open_counter(snapshot, CLIQUES, 1.0)
-    marker = counter._Held.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
-    assert (repr(snapshot), repr(opened), repr(marker)) == ("Snapshot()", "TableCounter()", "_Held()")
+    marker = counter._CacheManifest.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
+    assert (repr(snapshot), repr(opened), repr(marker)) == ("Snapshot()", "TableCounter()", "_CacheManifest()")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ppsyn.arrays import Codes, Ints
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
-from ppsyn.data.marginals.counter import fitting, under_tops
+from ppsyn.data.marginals.counter import fitting, group_under_supersets
 from ppsyn.data.marginals.kernel import Layout, add_block, count_blocks
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import ConfigError, InvariantError
@@ -141,7 +141,7 @@ def test_the_smallest_marginals_are_kept_as_far_as_the_room_goes() -> None:
 @given(asked())
 def test_every_marginal_is_under_one_that_holds_it(case: tuple[EncodedTable, list[Clique]]) -> None:
     table, cliques = case
-    tops = under_tops(table.domain, cliques)
+    tops = group_under_supersets(table.domain, cliques)
     assert sorted(c for top, below in tops.items() for c in (top, *below)) == sorted(set(cliques))
     assert all(set(clique) < set(top) for top, below in tops.items() for clique in below)
     assert not any(set(top) < set(clique) for top in tops for clique in cliques)

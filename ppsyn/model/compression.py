@@ -1,4 +1,4 @@
-"""Values that the model takes as one: it learns how groups of them depend on the rest, and shares rows out within."""
+"""Domain compression: the model learns how groups of values depend on the rest, and shares rows out within a group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ _T = TypeVar("_T", np.int32, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Folded:
-    """An attribute whose values stand in groups.
+class CompressedAttribute:
+    """An attribute whose values are merged into groups.
 
     Attributes:
         groups: The group of each value.
@@ -42,83 +42,83 @@ class Folded:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class Compression:
     """How the table's domain becomes the smaller one that the model lives on. By default they are the same.
 
-    A marginal of the model is *inner*: over groups of values. The table's own is over values.
+    A *compressed* marginal, as the model has it, is over groups of values. The table's own is over values.
     """
 
     domain: Domain
-    folded: Mapping[str, Folded] = field(default_factory=dict[str, Folded])
+    attributes: Mapping[str, CompressedAttribute] = field(default_factory=dict[str, CompressedAttribute])
 
     @cached_property
-    def inner(self) -> Domain:
+    def model_domain(self) -> Domain:
         """The attributes as the model has them."""
-        return Domain(tuple(map(self._inner, self.domain.attributes)))
+        return Domain(tuple(map(self._compress, self.domain.attributes)))
 
-    def _inner(self, attribute: Attribute) -> Attribute:
-        folded = self.folded.get(attribute.name)
-        return attribute if folded is None else replace(attribute, size=folded.groups.count)
+    def _compress(self, attribute: Attribute) -> Attribute:
+        compressed = self.attributes.get(attribute.name)
+        return attribute if compressed is None else replace(attribute, size=compressed.groups.count)
 
-    def spread(self, clique: Clique, inner: NDArray[_T]) -> NDArray[_T]:
+    def spread(self, clique: Clique, compressed: NDArray[_T]) -> NDArray[_T]:
         """A table over the values of a marginal, from one over its groups: each value gets its group's entry."""
         for axis, name in enumerate(clique):
-            if (folded := self.folded.get(name)) is not None:
-                inner = inner.take(folded.groups.groups, axis)
-        return inner
+            if (attribute := self.attributes.get(name)) is not None:
+                compressed = compressed.take(attribute.groups.groups, axis)
+        return compressed
 
-    def expand(self, clique: Clique, inner: Floats) -> Floats:
-        """The table's marginal that an inner one stands for."""
-        counts = self.spread(clique, inner)
+    def expand(self, clique: Clique, compressed: Floats) -> Floats:
+        """The table's marginal that a compressed one stands for."""
+        counts = self.spread(clique, compressed)
         for axis, name in enumerate(clique):
-            if (folded := self.folded.get(name)) is not None:
-                counts = counts * folded.shares.reshape([-1 if other == axis else 1 for other in range(len(clique))])
+            if (attribute := self.attributes.get(name)) is not None:
+                counts = counts * attribute.shares.reshape([-1 if other == axis else 1 for other in range(len(clique))])
         return counts
 
-    def lift(self, clique: Clique, partition: Partition) -> Partition:
-        """A partition of an inner marginal, as one of the table's."""
+    def to_full(self, clique: Clique, partition: Partition) -> Partition:
+        """A partition of a compressed marginal, as one of the table's."""
         if not self._touches(clique):
             return partition
-        groups = self.spread(clique, partition.groups.reshape(self.inner.shape(clique)))
+        groups = self.spread(clique, partition.groups.reshape(self.model_domain.shape(clique)))
         return Partition(groups.ravel(), partition.count, partition.axes)
 
-    def lower(self, clique: Clique, partition: Partition) -> Partition:
-        """The partition that `lift` gave this one for.
+    def to_compressed(self, clique: Clique, partition: Partition) -> Partition:
+        """The partition that `to_full` gave this one for.
 
         Raises:
-            InvariantError: If it parts what the fold holds together.
+            InvariantError: If it splits a group of values.
         """
         if not self._touches(clique):
             return partition
         groups = partition.groups.reshape(self.domain.shape(clique))
         for axis, name in enumerate(clique):
-            if (folded := self.folded.get(name)) is not None:
-                groups = groups.take(folded.firsts, axis)
-        lowered = Partition(np.ascontiguousarray(groups.ravel()), partition.count, partition.axes)
-        if not np.array_equal(self.lift(clique, lowered).groups, partition.groups):
-            raise InvariantError("A measurement parts values that the model takes as one.")
-        return lowered
+            if (attribute := self.attributes.get(name)) is not None:
+                groups = groups.take(attribute.firsts, axis)
+        found = Partition(np.ascontiguousarray(groups.ravel()), partition.count, partition.axes)
+        if not np.array_equal(self.to_full(clique, found).groups, partition.groups):
+            raise InvariantError("A measurement splits a group of values that the model takes as one.")
+        return found
 
     def _touches(self, clique: Clique) -> bool:
-        return any(name in self.folded for name in clique)
+        return any(name in self.attributes for name in clique)
 
     @cached_property
-    def drawn(self) -> Domain:
-        """The attributes that generation makes: the table's, and the groups from which folded ones are drawn."""
-        hidden = (replace(self.inner[name], name=self.hidden(name)) for name in self.folded)
-        return Domain((*self.domain.attributes, *hidden))
+    def generation_domain(self) -> Domain:
+        """The attributes that generation makes: the table's, and the groups from which compressed ones are drawn."""
+        groups = (replace(self.model_domain[name], name=self.group_name(name)) for name in self.attributes)
+        return Domain((*self.domain.attributes, *groups))
 
-    def hidden(self, name: str) -> str:
+    def group_name(self, name: str) -> str:
         """What generation calls the groups of an attribute: a name that no attribute has."""
-        if name not in self.folded:
+        if name not in self.attributes:
             return name
         return name + "'" * (1 + max(map(len, self.domain.names)))
 
-    def unfolding(self) -> tuple[Step, ...]:
+    def expansion_steps(self) -> tuple[Step, ...]:
         """The steps that draw values, given their groups."""
         return tuple(
-            Step((self.hidden(name),), (name,), np.where(_is_member(folded.groups), folded.shares, 0.0))
-            for name, folded in self.folded.items()
+            Step((self.group_name(name),), (name,), np.where(_is_member(compressed.groups), compressed.shares, 0.0))
+            for name, compressed in self.attributes.items()
         )
 
 
@@ -126,7 +126,7 @@ def _is_member(groups: Partition) -> NDArray[np.bool_]:
     return np.arange(groups.count)[:, None] == groups.groups
 
 
-def equal_mass(expected: Floats, most: int) -> Partition:
+def equal_mass_groups(expected: Floats, most: int) -> Partition:
     """Neighbouring values in at most `most` groups of about equal mass; a value with more than that stands alone."""
     labels = np.zeros(expected.size, np.int32)
     left, groups_left, mass = float(expected.sum()), most, 0.0
@@ -138,9 +138,9 @@ def equal_mass(expected: Floats, most: int) -> Partition:
     return number_groups(labels)
 
 
-def fold_values(expected: Floats, groups: Partition) -> Folded:
-    """Fold an attribute; rows are shared out within a group as the model has them, or evenly where it has none."""
+def compress_attribute(expected: Floats, groups: Partition) -> CompressedAttribute:
+    """Compress an attribute; rows are shared out within a group as the model expects them, or evenly."""
     sums = groups.sum_expected(expected)[groups.groups]
     sizes = np.bincount(groups.groups, minlength=groups.count)[groups.groups]
     shares = np.divide(expected, sums, out=1.0 / sizes, where=sums > 0)
-    return Folded(groups, shares)
+    return CompressedAttribute(groups, shares)
