@@ -173,7 +173,7 @@ def within_size_limit(state: State, cliques: Iterable[Clique], cap_mb: float) ->
 
 
 def with_off_tree(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
-    """What is affordable now, and pairs that the tree will never have room for but the model has beside it."""
+    """Cliques within the limit now, and pairs that the tree will never have room for but the model has beside it."""
     now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.max_model_size_mb)
     return tuple(
         clique

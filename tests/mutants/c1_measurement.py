@@ -255,7 +255,7 @@ FAULTS = (
         "counts that were kept are taken for those of another table",
         "C1",
         HELD,
-        "        if held.of != snapshot.digest(kept):\n            return None\n",
+        "        if cached.of != snapshot.digest(kept):\n            return None\n",
         "",
         "What is answered is not about the encoded table that was bounded.",
         "test_c1_counts_that_were_kept_of_other_rows_are_not_used",

@@ -150,7 +150,7 @@ def test_with_much_to_spend_the_figures_are_the_truth(store: Path) -> None:
 
 def test_sets_that_are_the_same_are_bought_once(store: Path) -> None:
     # The workload of this release is all pairs.
-    assert [one.name for one in bought(store).asked.sets] == ["workload", "single attributes"]
+    assert [one.name for one in bought(store).request.sets] == ["workload", "single attributes"]
 
 
 def test_epsilon_is_taken_at_the_delta_of_the_account(store: Path) -> None:
