@@ -99,12 +99,12 @@ def test_a_marginal_that_off_tree_ones_contradict_stays_as_it_is() -> None:
     np.testing.assert_array_equal(reconcile(("a", "b", "c"), table, {("a", "b"): other}), table)
 
 
-def test_an_answer_that_says_what_the_tree_expects_changes_nothing() -> None:
+def test_an_answer_that_says_what_the_tree_expects_to_the_nearest_row_changes_less_than_one() -> None:
     model = fitted(evidence_of(joint_of_rows(3)))
     expected = model.project(CLOSING)
     same = Measurement(CLOSING, finest(6), np.rint(expected).astype(np.int64).ravel(), 1.0, is_off_tree=True)
     again = fitted([*evidence_of(joint_of_rows(3)), same])
-    np.testing.assert_allclose(again.project(CLOSING), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(again.project(CLOSING), expected, rtol=0, atol=0.6)
 
 
 def test_contrasts_of_a_grid_tell_what_both_attributes_do_together() -> None:
