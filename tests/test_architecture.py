@@ -150,6 +150,10 @@ def test_what_does_not_exist_is_found_out(name: str) -> None:
     assert not is_known(name)
 
 
+def test_the_page_of_claims_fits_the_width_of_the_code() -> None:
+    assert [line for line in PRIVACY.splitlines() if len(line) > 120] == []
+
+
 def is_known(name: str) -> bool:
     """Whether there is such code, such a file, command, mechanism, or setting."""
     first, *rest = name.split(" ")
