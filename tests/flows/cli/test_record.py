@@ -18,8 +18,8 @@ from support.published import RUN, SCHEMA, Published, copied, manifest_of, share
 from support.registry import SCHEMA as REGISTRY
 from support.reports import HOSTILE, Reader, hostile_release
 
-from ppsyn.flows.cli.exit_codes import Exit
 from ppsyn.flows.cli.main import main
+from ppsyn.flows.cli.output import Exit
 from ppsyn.reports.deployment_record import HEADINGS, belief, guess, small_cell
 
 PEOPLE = ("--curator", "Office of Statistics", "--author", "A. N. Other", "--use", "Teaching", "--place", "Norway",
