@@ -87,7 +87,7 @@ DIGEST = "5e" * 32
 
 FIGURES = Quality.model_validate(
     {
-        "asked": {
+        "request": {
             "run": "20310203-040506-0a1b2c3d-q012345",
             "dataset": "people",
             "release": "20310203-040506-0a1b2c3d",
