@@ -6,7 +6,7 @@ one waited and the whole command took 100 seconds (one run each, Prefect 3.8). T
 It keeps its history in
 PREFECT_HOME like any other, where `prefect server start` shows it. It is for whoever started
 it alone: it asks for a password that is made for it and known to its clients by their
-environment, its files are closed to other users, and it is told no keys of stores.
+environment, its files are closed to other users, and it gets no keys of stores.
 """
 
 import ctypes
@@ -62,7 +62,7 @@ _PASSED_ON = re.compile(
     r"PREFECT_(?!API_(AUTH_STRING|KEY)$).*|PYTHON.*|LC_.*|XDG_.*|SSL_CERT_.*|LANG|LANGUAGE|PATH|HOME|USER|LOGNAME|SHELL|TZ|TMPDIR|VIRTUAL_ENV"
     r"|LD_LIBRARY_PATH|DO_NOT_TRACK|COVERAGE_.*"
 )
-"""What the server is told of our environment: what programs run by, and Prefect's own settings. No key of a store."""
+"""The environment variables that the server gets: what programs need, and Prefect's own settings. No key of a store."""
 
 _OWN_SERVER = {
     "PREFECT_SERVER_UI_ENABLED": "false",

@@ -1,4 +1,4 @@
-"""The files that a release is told of, and whether they will do."""
+"""Read the files that a release names, and check them before anything starts."""
 
 import gc
 from collections.abc import Generator
@@ -72,7 +72,7 @@ def location_at(url: str, *, endpoint: str | None, region: str, credentials: str
 
 
 def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is_new: bool) -> bool:
-    """Import what a release needs; and see, before Prefect is told, whether a new one can be done at all.
+    """Import what a release needs; and see, before Prefect starts, whether a new one can be done at all.
 
     Returns:
         Whether a new one is to begin.

@@ -1,4 +1,4 @@
-"""Which run a release goes on with: the one it is told, the one it began, one that is unfinished_runs, or a new one."""
+"""Choose the run that a release continues: the one named, the one it began, an unfinished one, or a new one."""
 
 import re
 

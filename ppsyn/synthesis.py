@@ -90,7 +90,7 @@ class Synthesis:
         """The epsilon that the spent budget gives at `delta`, by default the release's own."""
         delta = self.privacy.delta if delta is None else delta
         if delta is None:
-            raise ConfigError("Expected a delta: this release was paid for in rho.")
+            raise ConfigError("Expected a delta, got none: this release was paid for in rho. Give one, such as 1e-9.")
         return epsilon_from(self.rho, delta)
 
     @cached_property

@@ -34,7 +34,7 @@ class Opening(_Entry):
     cap: Rational
     """What all releases may spend together, as zCDP rho."""
     delta: float | None
-    """At which epsilon is told."""
+    """At which epsilon is shown."""
     unit: str
     """What is protected: a row, or the person that a column names."""
     at: datetime

@@ -1,4 +1,4 @@
-"""What a benchmark is told, and what each run of it is told."""
+"""The settings of a benchmark, and of each run of it."""
 
 import hashlib
 from collections.abc import Iterator

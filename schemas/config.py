@@ -1,4 +1,4 @@
-"""What a release may be told: the guarantee, the algorithm, and how to run it."""
+"""The settings of a release: the guarantee, the algorithm, and how to run it."""
 
 from typing import Annotated, Literal, Self, cast
 
@@ -36,9 +36,9 @@ class Budget(FrozenModel):
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
         if self.rho is None and (self.epsilon is None or self.delta is None):
-            raise ValueError("give epsilon and delta, or rho")
+            raise ValueError("Expected a budget, got none. Give epsilon and delta, or rho.")
         if self.rho is not None and self.epsilon is not None:
-            raise ValueError("give epsilon and delta, or rho, not both")
+            raise ValueError("Expected one budget, got two. Give epsilon and delta, or rho, not both.")
         return self
 
 
@@ -64,11 +64,11 @@ class WorkloadConfig(FrozenModel):
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> "WorkloadConfig":
         if self.cliques is not None and self.degree is not None:
-            raise ValueError("give cliques or degree, not both")
+            raise ValueError("Expected cliques or degree, got both. Give cliques or degree, not both.")
         if self.cliques is not None and not self.cliques:
-            raise ValueError("cliques must list at least one marginal")
+            raise ValueError("Expected at least one marginal in cliques, got none. List one, or give degree instead.")
         if self.cliques is not None and any(len(clique) > _MOST_ATTRIBUTES for clique in self.cliques):
-            raise ValueError(f"cliques must be of at most {_MOST_ATTRIBUTES} attributes each")
+            raise ValueError(f"Expected cliques of at most {_MOST_ATTRIBUTES} attributes each. Split the larger ones.")
         return self
 
 
@@ -123,11 +123,11 @@ class RuntimeConfig(FrozenModel):
     @model_validator(mode="after")
     def _one_cluster(self) -> Self:
         if self.workers is not None and self.scheduler is not None:
-            raise ValueError("give workers or scheduler, not both")
+            raise ValueError("Expected one cluster, got two. Give workers or scheduler, not both.")
         if not self.is_spread and self.parts is not None:
-            raise ValueError("parts are for Dask: give workers or scheduler too")
+            raise ValueError("Expected no parts without Dask. Give workers or scheduler too.")
         if self.workers is None and self.dashboard:
-            raise ValueError("dashboard is for workers that are started here: give workers too")
+            raise ValueError("Expected workers with dashboard, which shows the workers of this run. Give workers too.")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Reading YAML strictly and within limits, with faults told in plain sentences."""
+"""Reading YAML strictly and within limits, with faults in plain sentences."""
 
 import json
 import os

@@ -44,7 +44,7 @@ BATCH_ROWS = 2**24
 """Of a private table, read at a time: they are held in memory."""
 
 TEXT_CHARACTERS = 1_000
-"""Of a name or a label of a schema: they are told in errors, and drawn in reports."""
+"""Of a name or a label of a schema: errors quote them, and reports show them."""
 
 MAX_FAULTS_SHOWN, MAX_CHARACTERS_SHOWN = 50, 200
 """Faults that an error lists, and characters of a value that it quotes."""

@@ -1,4 +1,4 @@
-"""How good a published release is, as told by noisy answers that its account has paid for."""
+"""How good a published release is, by noisy answers that its account has paid for."""
 
 import hashlib
 from datetime import datetime
@@ -38,7 +38,7 @@ class QualityRecord(FrozenModel):
     rho: Rational
     """What it may spend."""
     delta: float | None
-    """At which epsilon is told."""
+    """At which epsilon is shown."""
     person: PersonUnit | None
     """The unit of privacy, as of the release."""
     sets: Annotated[tuple[MarginalSet, ...], Field(min_length=1)]

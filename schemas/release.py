@@ -1,4 +1,4 @@
-"""A release file: everything a release may be told, in one YAML document."""
+"""A release file: all settings of a release, in one YAML document."""
 
 import re
 from collections.abc import Sequence
@@ -62,9 +62,9 @@ class CsvSource(_FileSource):
     @model_validator(mode="after")
     def _check_writing(self) -> Self:
         if self.decimal == self.thousands:
-            raise ValueError("Expected thousands to be another mark than decimal.")
+            raise ValueError("Expected thousands to be another mark than decimal. Change one of them.")
         if set(self.trues) & set(self.falses):
-            raise ValueError("Expected no word in both trues and falses.")
+            raise ValueError("Expected no word in both trues and falses. Remove it from one.")
         for name, form in (("dates", self.dates), ("datetimes", self.datetimes)):
             if form is not None:
                 _check_form(name, form)
@@ -129,7 +129,7 @@ class StoresConfig(FrozenModel):
     """Where a release keeps what it needs and what it makes."""
 
     root: Location
-    """Accounts and runs, and all the rest unless told otherwise."""
+    """Accounts and runs, and all the rest by default."""
     private: Location | None = None
     """Encoded fragments of the private table, removed when the run ends; with credentials of its own, best."""
     releases: Location | None = None
@@ -173,7 +173,7 @@ class ReleaseConfig(FrozenModel):
         if self.runtime.is_spread and (
             self.stores.root.is_memory or (self.stores.private or self.stores.root).is_memory
         ):
-            raise ValueError("stores in memory cannot be shared with Dask workers; give folders or buckets")
+            raise ValueError("Expected stores that Dask workers reach, got stores in memory. Give folders or buckets.")
         return self
 
     def resolved_against(self, folder: Path) -> Self:

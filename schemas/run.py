@@ -1,4 +1,4 @@
-"""What a run is told at its start, and what it is known by."""
+"""The inputs of a run, kept at its start, and the reference it is known by."""
 
 import hashlib
 from typing import Literal
@@ -61,7 +61,7 @@ class RunLocations(FrozenModel):
 
 
 class RunRef(FrozenModel):
-    """All a task is told: names, addresses, and how to go about it."""
+    """All that a task receives: names, addresses and runtime settings."""
 
     run: str
     dataset: str

@@ -54,11 +54,11 @@ class TableSchema(FrozenModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.columns:
-            raise ValueError("Expected at least one of columns.")
+            raise ValueError("Expected at least one column in columns, got none. Describe one.")
         seen: set[str] = set()
         for name in (*(column.name for column in self.columns), *self.excluded):
             if name in seen:
-                raise ValueError(f"Expected the name {name!r} once in columns and excluded.")
+                raise ValueError(f"Expected the name {name!r} once in columns and excluded. Remove the second.")
             seen.add(name)
         return self
 

@@ -100,7 +100,7 @@ def _read_policy(value: object) -> object:
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise ValueError("must be finite")
+        raise ValueError("Expected a finite number.")
     return value
 
 

@@ -110,7 +110,7 @@ def show_budget(ref: RunRef) -> None:
 
 
 def show_release(ref: RunRef, url: str) -> None:
-    """What was published_store, at which cost, and whether it fits its schema."""
+    """What was published, at which cost, and whether it fits its schema."""
     run = run_of(ref)
     store = published_store(ref)
     guarantee, results = read_manifest(store)[0].guarantee, read_validation(store).results

@@ -20,18 +20,18 @@ from ppsyn.schemas.run import RunRef
 
 
 class Watcher(Protocol):
-    """Is told how a run goes: released values only."""
+    """Receives the progress of a run: released values only."""
 
     def opened(self, ref: RunRef) -> None:
-        """A run has a name now, by which it can be resumed."""
+        """Called once the run has a name, by which it can be resumed."""
         ...
 
     def entered(self, stage: str) -> None:
-        """The run does something that takes a while."""
+        """Called when the run starts something that takes a while."""
         ...
 
     def advanced(self, state: State) -> None:
-        """The run has absorbed an answer."""
+        """Called when the run has absorbed an answer."""
         ...
 
 
@@ -53,7 +53,7 @@ def forget(ref: RunRef) -> None:
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Generator[None]:
-    """Tell `watcher` how runs of this process go."""
+    """Send the progress of this process's runs to `watcher`."""
     _WATCHERS.append(watcher)
     try:
         yield
@@ -62,7 +62,7 @@ def watched_by(watcher: Watcher) -> Generator[None]:
 
 
 def watchers() -> tuple[Watcher, ...]:
-    """Who is to be told."""
+    """All watchers of this process."""
     return tuple(_WATCHERS)
 
 

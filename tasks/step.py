@@ -51,7 +51,7 @@ def step(
 def sealed(function: Callable[Concatenate[RunRef, P], R]) -> Callable[Concatenate[RunRef, P], R]:
     """Let no unforeseen error carry a private value out: its text would become the state of the run.
 
-    Our own errors name public facts only and pass. Of any other only the type is told;
+    Our own errors name public facts only and pass. Of any other only the type is shown;
     the rest is written beside the private fragments.
     """
 

@@ -163,7 +163,7 @@ def set_cap(store: Store, dataset: str, epsilon: float) -> None:
     account = StoredAccount(store, dataset)
     delta = account.state.opening.delta
     if delta is None:
-        raise AccountError(f"The account of {dataset!r} has no delta, so its cap cannot be an epsilon.")
+        raise AccountError(f"The account of {dataset!r} has no delta, so its cap cannot be an epsilon. Give --rho.")
     account.set_cap(rho_from(epsilon, delta))
 
 

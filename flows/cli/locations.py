@@ -116,7 +116,7 @@ def open_store_at(store: str, endpoint: str | None, region: str, credentials: st
 
     location = location_at(store, endpoint=endpoint, region=region, credentials=credentials)
     if location.is_local and not Path(store).is_dir():
-        raise ConfigError(f"There is no folder {store}.")
+        raise ConfigError(f"Expected a folder at {store}, got none. Check the path.")
     return open_store(location)
 
 
@@ -188,7 +188,7 @@ def files_at(address: str, delimiter: str, **location: Any) -> CsvSource | Parqu
     from ppsyn.schemas.release import CsvSource, ParquetSource
 
     if len(delimiter) != 1:
-        raise ConfigError("Expected the delimiter to be one character.")
+        raise ConfigError("Expected the delimiter to be one character. For a tab, write '\\t'.")
     path = location_at(address, **location).resolved_against(Path.cwd())
     csv, parquet = CsvSource(kind="csv", path=path, delimiter=delimiter), ParquetSource(kind="parquet", path=path)
     kinds = {".csv": csv, ".parquet": parquet}

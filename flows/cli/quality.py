@@ -143,7 +143,7 @@ def requested_rho(account: StoredAccount, rho: float | None, epsilon: float | No
     from ppsyn.schemas.config import Budget
 
     if (rho is None) == (epsilon is None):
-        raise ConfigError("Expected either --rho or --epsilon: the budget of the figures.")
+        raise ConfigError("Expected --rho or --epsilon, the budget of the figures. Give one of them.")
     if rho is not None:
         if not 0 < rho < float("inf"):
             raise ConfigError(f"Expected --rho={rho:g} to be positive and finite.")

@@ -60,7 +60,7 @@ def privacy(
     """Attack thousands of releases of a small made-up table, with and without one row, and hold the claim against it.
 
     Each case is attacked by its answers, by its synthetic table and by its published folder, and two folders with the
-    same answers are compared byte by byte. What is told are lower bounds on mu, which the claim bounds above: an attack
+    same answers are compared byte by byte. The results are lower bounds on mu, which the claim bounds above: an attack
     that passes what is allowed, or a folder that tells more than its answers, exits with 5.
 
     \b

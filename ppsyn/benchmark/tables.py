@@ -44,7 +44,7 @@ def names_in(folder: str | None) -> tuple[str, ...]:
         return (BUNDLED,)
     path = Path(folder)
     if not path.is_dir():
-        raise ConfigError(f"There is no folder {folder}.")
+        raise ConfigError(f"Expected a folder at {folder}, got none. Check --data-dir.")
     found = (file.name.removesuffix(_CODES) for file in path.glob(f"*{_CODES}"))
     return tuple(sorted(name for name in found if (path / f"{name}{_DOMAIN}").is_file()))
 

@@ -145,7 +145,7 @@ def open_snapshot(shelf: Shelf, schema: TableSchema) -> Snapshot:
     if contents.schema_digest != schema.digest():
         raise SourceError(
             f"Expected the snapshot {shelf.store.url(shelf.prefix)} to be of the schema {schema.name!r} as it stands. "
-            "The schema has changed since; start a new run."
+            "The schema has changed since. Start a new run."
         )
     return Snapshot(shelf, domain_of(schema), contents.fragments)
 

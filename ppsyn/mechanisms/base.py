@@ -121,14 +121,14 @@ class Mechanism(ABC):
 
     @abstractmethod
     def initial_requests(self, plan: Plan) -> tuple[MeasureRequest, ...]:
-        """What is measured before any round; may be nothing."""
+        """The requests before any round; may be none."""
 
     def followup_requests(self, state: State) -> tuple[MeasureRequest, ...]:
-        """What is measured next, once the model knows the first answers."""
+        """The requests that follow once the model is fitted to the first answers."""
         return ()
 
     def before_rounds(self, state: State) -> State:
-        """What the rounds start from, once all single attributes are measured."""
+        """The state in which rounds begin, once all single attributes are measured."""
         return state
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Mechanism(ABC):
         """What may be selected in this round, if it is then measured for rho. Never empty."""
 
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
-        """What the fit is told of an answer."""
+        """The measurement that the fit uses for an answer."""
         return Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
 
     def should_anneal(self, plan: Plan, done: Round) -> bool:

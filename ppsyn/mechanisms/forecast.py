@@ -1,7 +1,7 @@
 """What a release would do, before it does anything: from its plan and an assumed number of rows, both public.
 
-The loop itself is asked, so that whatever a mechanism does is what is told: it is given the answers that a table with
-evenly spread rows would give, without noise, up to where rounds begin.
+It dry-runs the loop on the noiseless answers of a uniform table up to the first round, so it shows what the mechanism
+would actually request.
 """
 
 import math

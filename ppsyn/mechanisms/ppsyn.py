@@ -147,7 +147,7 @@ class PPSyn(Mechanism):
     def _one_way_fraction(self, plan: Plan, model: GraphicalModel) -> float:
         """Of the budget, for all measurements of single attributes: more, the more noise the first leave.
 
-        Noise is told as the distance that it alone would put between an attribute's counts and the true ones, on
+        Noise is measured by the distance that it alone would put between an attribute's counts and the true ones, on
         average. The fraction grows with its logarithm.
         """
         parts = self._parts(plan, self._one_way_rho(plan))

@@ -118,7 +118,7 @@ class StoredAccount:
 
         Args:
             cap: What all releases may spend together; None to take the account as it is.
-            delta: At which epsilon is told.
+            delta: At which epsilon is shown.
             unit: What is protected.
 
         Raises:
@@ -211,7 +211,7 @@ class StoredAccount:
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        raise AccountError(f"The account of {self.dataset!r} is too busy: no entry could be written; nothing changed.")
+        raise AccountError(f"The account of {self.dataset!r} is too busy, and no entry was written. Try again.")
 
     def _create(self, key: str, data: bytes) -> bool:
         """Whether the entry is in the store now, under its number."""

@@ -203,7 +203,7 @@ class AccountState:
         if budget is None:
             raise AccountError(f"Expected run {run} to have reserved its budget.")
         if not budget.is_open:
-            raise AccountError(f"Run {run} is closed; it cannot go on.")
+            raise AccountError(f"Expected run {run} to be open, but it is closed. Start a new run.")
         return budget
 
 
@@ -271,7 +271,7 @@ class Chain:
         """The ledger after an entry; None after the seal."""
         run = self.grant.run
         if self.seal is not None:
-            raise AccountError(f"Run {run} is closed; it cannot go on.")
+            raise AccountError(f"Expected run {run} to be open, but it is closed. Start a new run.")
         if isinstance(entry, Seal | Charge) and entry.run == run:
             if isinstance(entry, Charge) and entry.step < self.count:
                 raise RunTakenError(run)

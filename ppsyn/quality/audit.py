@@ -39,7 +39,7 @@ def check_quality(store: Store, manifest: Manifest, digest: str, key: str, accou
     quality = Quality.model_validate_json(data)
     entries = [entry.encode() for entry in quality.entries]
     if quality.to_bytes() != data or key != f"{QUALITY}/{quality.request.run}.json":
-        raise Fault("It is not written as figures are.")
+        raise Fault("It is not written as ppsyn writes figures.")
     _check_asked(manifest, digest, quality)
     check_chain(quality.account, entries, key)
     _check_cost(quality, entries)
@@ -56,9 +56,9 @@ def check_page(store: Store, key: str) -> None:
     """
     figures = f"{key.removesuffix('.html')}.json"
     if not store.has(figures):
-        raise Fault("There are no figures that it could be about.")
+        raise Fault("It is a page without figures.")
     if render(Quality.model_validate_json(store.get(figures))) != store.get(key):
-        raise Fault("It is not what the figures tell.")
+        raise Fault("It is not the page that the figures give.")
 
 
 def _check_asked(manifest: Manifest, digest: str, quality: Quality) -> None:
@@ -88,7 +88,7 @@ def _check_answers(store: Store, manifest: Manifest, quality: Quality, entries: 
         ("measure", counted.clique, first, counted.digest()),
         ("compare", (), second, compared.digest()),
     ]:
-        raise Fault("Something else was charged than what is told.")
+        raise Fault("What was charged is not what the figures state.")
     if (rows.sigma, quality.sigma) != (
         noise_scale(first, request.max_rows),
         _compared_noise(compared, request.max_rows),

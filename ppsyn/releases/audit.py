@@ -279,4 +279,4 @@ def _check_validation(store: Store, manifest: Manifest) -> None:
 
 def _check_report(store: Store, manifest: Manifest) -> None:
     if make_report(store, manifest) != store.get(REPORT):
-        raise Fault(f"{REPORT} is not what the other files tell.")
+        raise Fault(f"{REPORT} is not the page that the other files give.")

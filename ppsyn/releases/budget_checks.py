@@ -39,7 +39,7 @@ def account_part(account: StoredAccount, run: str) -> AccountPart:
 
 
 def check_chain(said: AccountPart, entries: Sequence[bytes], file: str) -> None:
-    """See that the entries follow each other, and are those that are told."""
+    """See that the entries follow each other, and are those that are stated."""
     grant = from_bytes(entries[0]) if entries else None
     if not isinstance(grant, Grant):
         raise Fault(f"{file} does not begin with what the run was granted.")
@@ -55,7 +55,7 @@ def check_chain(said: AccountPart, entries: Sequence[bytes], file: str) -> None:
 
 
 def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, stated: Guarantee) -> Grant:
-    """See that a run spent what is told, and no more than it was granted; its grant."""
+    """See that a run spent what is stated, and no more than it was granted; its grant."""
     recorded = ledger_of(entries, run)
     ledger = Ledger(recorded.total)
     try:
@@ -67,7 +67,7 @@ def check_spending(entries: Sequence[bytes], run: str, said: AccountPart, stated
     if len(grants) != 1:
         raise Fault("The run has not reserved its budget once.")
     if ledger.total > said.cap:
-        raise Fault("The account cannot have had what is told.")
+        raise Fault("The account cannot have had the balance that the release states.")
     if [charge.step for charge in charges_of(entries, run)] != list(range(len(ledger.spends))):
         raise Fault("The steps of the run are not charged one after the other.")
     if stated.rho != ledger.spent:
@@ -81,17 +81,17 @@ def _check_accountant(stated: Guarantee, ledger: Ledger) -> None:
         return
     certified = accounted_epsilon(ledger, stated.delta)
     if abs(certified - stated.epsilon) > _ACCOUNTANT_SLACK * stated.epsilon:
-        raise Fault(f"dp-accounting finds epsilon {certified:.6g} where {stated.epsilon:.6g} is told.")
+        raise Fault(f"dp-accounting finds epsilon {certified:.6g} where the release states {stated.epsilon:.6g}.")
 
 
 def check_stored(account: StoredAccount, run: str, said: AccountPart, entries: Sequence[bytes], digest: str) -> None:
-    """See that the account charged the run these entries, stood as is told, and closed the run with what was published.
+    """See that the account holds the run's entries, had the stated balance, and closed the run with what was published.
 
     Args:
         account: The account, read from its first entry.
         run: The run.
-        said: What is told of the account.
-        entries: What is told of the charges.
+        said: What the release states of the account.
+        entries: The charges as the release states them.
         digest: Of what was published.
     """
     budget = account.state.budgets.get(run)

@@ -128,7 +128,7 @@ def make_part(recipe: Recipe, number: int, group_rows: int, source: str) -> byte
         ClusterError: If this is other code, which might make other rows of the same seed.
     """
     if code_version().source != source:
-        raise ClusterError("Expected workers with the code of whoever asks for rows. Install the same version on all.")
+        raise ClusterError("Expected workers with the same code as this process. Install the same version everywhere.")
     first = number * PART_BLOCKS
     blocks = map(recipe.block, range(first, min(first + PART_BLOCKS, recipe.blocks)))
     file = io.BytesIO()

@@ -19,7 +19,7 @@ from ppsyn.schemas.manifest import Validation, ValidationResult
 from ppsyn.schemas.table import TableSchema
 
 _LONG = 1_000
-"""A list of more values is checked here, and Great Expectations is told of each value whether it is listed."""
+"""A list of more values is checked here, and Great Expectations gets a flag for each value: whether it is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Check:
     run: Expectation
     """As it is run: dates and moments as numbers."""
     kwargs: dict[str, JsonValue]
-    """As it is told."""
+    """The result as it is published."""
 
 
 def validate(blocks: Iterator[pd.DataFrame], schema: TableSchema) -> Validation:

@@ -81,7 +81,7 @@ def _validate(run: Run) -> None:
         validation = validate(read_rows(file), run.record.table)
     run.releases.put(f"{folder}/{VALIDATION}", validation.model_dump_json(indent=2).encode() + b"\n")
     if not validation.success:
-        raise RunError(f"The synthetic table of run {run.ref.run} does not fit its schema; see {VALIDATION}.")
+        raise RunError(f"The synthetic table of run {run.ref.run} does not fit its schema. See {VALIDATION}.")
 
 
 def stage_records(run: Run) -> None:

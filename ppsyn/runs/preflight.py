@@ -152,7 +152,7 @@ def _reserve(ref: RunRef, config: ReleaseConfig) -> None:
     if budget is None:
         account.reserve(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
     elif not budget.is_open and budget.manifest is None:
-        raise RunError(f"Run {ref.run} was abandoned; it cannot go on.")
+        raise RunError(f"Expected run {ref.run} to be open, but it was abandoned. Start a new run.")
 
 
 def _cap(config: ReleaseConfig) -> Fraction | None:

@@ -182,5 +182,5 @@ def run_folder(run: str) -> str:
         RunError: If that is not the name of a run.
     """
     if not re.fullmatch(r"[A-Za-z0-9-]+", run):
-        raise RunError(f"There is no run {run}: that is not the name of one.")
+        raise RunError(f"There is no run {run}. Choose one that `ppsyn budget` lists.")
     return f"runs/{run}"

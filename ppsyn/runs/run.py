@@ -23,7 +23,7 @@ from ppsyn.storage import open_store
 
 _KINDS: Mapping[str, type[Measured | Selected]] = {"measure": Measured, "select": Selected}
 _NAMED = 5
-"""Of steps at fault, so many are told."""
+"""At most this many faulty steps are named."""
 
 
 class Run:

@@ -67,7 +67,7 @@ def _values(sample: CsvSource | ParquetSource, names: Sequence[str]) -> dict[str
 
 
 def _check_names(names: Sequence[str], source: Source) -> None:
-    """Refuse a table without a header, whose first row would be taken for names. Nothing of it is told."""
+    """Refuse a table without a header, whose first row would be taken for names. The error shows nothing of it."""
     if not names or len(set(names)) != len(names) or any(_NO_NAME.fullmatch(name) for name in names):
         raise SourceError(
             f"Expected {_address(source)} to begin with the names of its columns: each once, none empty, none a "

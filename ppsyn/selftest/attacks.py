@@ -64,7 +64,7 @@ _TESTS = len(THRESHOLDS) + 3
 """Of each case: nought and the thresholds on the answers, and one each on table and folder."""
 
 _SHOWN = 0.95
-"""Confidence of the lower bounds that are told."""
+"""Confidence of the lower bounds that are reported."""
 
 _SUITE = 0.999
 """Confidence that no case of a sound suite is found above what is allowed."""

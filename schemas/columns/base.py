@@ -78,9 +78,9 @@ class Column(FrozenModel, ABC, Generic[V]):
         self._check_kind()
         check_size(self.size)
         if self.outside == "null" and not self.nullable:
-            raise ValueError("Expected nullable: true with outside: null.")
+            raise ValueError("Expected nullable: true with outside: null. Add it, or choose another outside.")
         if self.outside == "other" and self.other is None:
-            raise ValueError("Expected `other` to be declared with outside: other.")
+            raise ValueError("Expected `other` to be declared with outside: other. Add it, or choose another outside.")
         if self.decoded_dtype not in self.dtypes:
             raise ValueError(f"Expected dtype={self.dtype} to be one of {'; '.join(self.dtypes)}.")
         return self
@@ -166,7 +166,7 @@ class Binned(Column[V], Generic[V, N]):
 
     def _bounds(self) -> tuple[N, N]:
         if self.lower is None or self.upper is None:
-            raise ValueError("Expected lower and upper, or edges.")
+            raise ValueError("Expected lower and upper, or edges. Give the bounds of the column.")
         lower, upper = self.position(self.lower), self.position(self.upper)
         if lower > upper:
             raise ValueError(f"Expected lower={self.lower} to be at most upper={self.upper}.")
@@ -174,12 +174,12 @@ class Binned(Column[V], Generic[V, N]):
 
     def _marks(self, edges: tuple[V, ...]) -> list[N]:
         if len(edges) < 2:
-            raise ValueError("Expected at least two edges.")
+            raise ValueError("Expected at least two edges. Give the start of each bin, then the end of the last.")
         if self.lower not in (None, edges[0]) or self.upper not in (None, edges[-1]):
             raise ValueError("Expected lower and upper to be the first and the last of edges, or to be left out.")
         marks = [self.position(edge) for edge in edges]
         if any(mark >= later for mark, later in pairwise(marks)):
-            raise ValueError("Expected each of edges to be greater than the one before.")
+            raise ValueError("Expected each of edges to be greater than the one before. Put them in increasing order.")
         return marks
 
     @override

@@ -89,9 +89,9 @@ class CategoricalColumn(Labelled[Label]):
     def _check_kind(self) -> None:
         super()._check_kind()
         if not self.values:
-            raise ValueError("Expected at least one of values.")
+            raise ValueError("Expected at least one value in values, got none. List one.")
         if len(set(self.values)) != len(self.values):
-            raise ValueError("Expected values to differ from each other.")
+            raise ValueError("Expected values to differ from each other. Remove the repeated ones.")
         if len({type(value) for value in self.values}) != 1:
             raise ValueError("Expected values to be all text or all whole numbers; put the text in quotes.")
         if self.other is not None and type(self.other) is not type(self.values[0]):

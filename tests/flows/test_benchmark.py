@@ -127,7 +127,7 @@ def test_other_tools_stand_beside_ours_and_give_the_ratio(data_dir: Path, tmp_pa
         (["--metrics", "beauty"], "--metrics='beauty'"),
         (["--degree", "9"], "degrees.0"),
         (["--model-mb", "-1"], "model_mb"),
-        (["--data-dir", "/nowhere"], "There is no folder /nowhere."),
+        (["--data-dir", "/nowhere"], "Expected a folder at /nowhere, got none."),
         (["--peers", "/nowhere.csv"], "/nowhere.csv"),
         (["--jobs", "0"], "--jobs"),
         (["extra"], "unexpected extra argument"),

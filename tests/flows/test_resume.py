@@ -130,7 +130,7 @@ def test_an_abandoned_run_cannot_be_resumed(stage: Stage) -> None:
     before = objects(stage.root)
     ended = stage.start("release", file, "--resume", run).wait()
     assert ended.code == 4
-    assert f"Run {run} was abandoned; it cannot go on." in ended.stderr
+    assert f"Expected run {run} to be open, but it was abandoned." in ended.stderr
     assert objects(stage.root) == before
 
 

@@ -91,7 +91,7 @@ def test_a_workload_of_pairs_too_large_for_max_cells_says_what_to_change() -> No
         ({"epsilon": float("nan")}, "epsilon"),
         ({"delta": 0.0}, "delta"),
         ({"delta": 1.0}, "delta"),
-        ({"delta": None}, "give epsilon and delta, or rho"),
+        ({"delta": None}, "Give epsilon and delta, or rho"),
         ({"rho": 0.1}, "not both"),
         ({"epsilon": 1e-12, "delta": 1e-12}, "small"),
         ({"workload": {"cliques": [["age", "zip"]]}}, "zip"),

@@ -17,7 +17,7 @@ from ppsyn.errors import MissingError, SourceError
 from ppsyn.schemas.types import FrozenModel
 
 ROOM_MB = 256
-"""Memory for exact marginals, unless told otherwise."""
+"""Default memory for exact marginals."""
 
 _BLOCK_ROWS = 2**17
 _CELL_BYTES = 8

@@ -57,7 +57,7 @@ def regroup(blocks: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
 
 
 def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...], rule: str) -> Iterator[pd.DataFrame]:
-    """The same frames; of an error of these kinds the rule alone is told, because its text may quote a row.
+    """The same frames; an error of these kinds shows the rule alone, because its text may quote a row.
 
     Raises:
         SourceError: With the rule.
@@ -82,7 +82,7 @@ def needed_columns(schema: TableSchema, person: PersonUnit | None) -> list[str]:
     if person.column not in schema.excluded:
         raise SchemaError(
             f"Expected the person column {person.column!r} in `excluded` of the schema {schema.name!r}: "
-            "it is read, but never released."
+            "it is read, but never released. Add it there."
         )
     return [*names, person.column]
 
@@ -91,8 +91,8 @@ def check_names(found: Sequence[str], fragment: str, schema: TableSchema) -> Non
     """Refuse a fragment whose columns are not those of the schema and of `excluded`, each once.
 
     Privacy:
-        A name that the schema does not have is told only once all of the schema's
-        are there. A file without a header thus never has its first row told.
+        A name that the schema does not have is shown only once all of the schema's
+        are there. A file without a header thus never has its first row shown.
 
     Raises:
         SourceError: It names the fragment and the column.

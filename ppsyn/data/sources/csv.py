@@ -176,7 +176,9 @@ def _meaning(source: CsvSource, names: Sequence[str]) -> arrow_csv.ConvertOption
 def check_delimiter(source: CsvSource) -> None:
     """Refuse a delimiter that is no single byte, or that means something else already."""
     if not source.delimiter.isascii() or source.delimiter in '"\r\n\0':
-        raise SourceError(f"Expected delimiter={source.delimiter!r} to be ASCII, and no quote nor end of line.")
+        raise SourceError(
+            f"Expected delimiter={source.delimiter!r} to be ASCII, and no quote nor end of line. Use a comma."
+        )
 
 
 def _text(column: pa.ChunkedArray) -> "pd.Series[str]":

@@ -269,7 +269,7 @@ def test_a_folder_that_is_not_there_is_told_and_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    refused(ppsyn(*PLACED[name], "nowhere"), Exit.MISTAKE, "There is no folder nowhere.")
+    refused(ppsyn(*PLACED[name], "nowhere"), Exit.MISTAKE, "Expected a folder at nowhere, got none.")
     assert list(tmp_path.iterdir()) == []
 
 

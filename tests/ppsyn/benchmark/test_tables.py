@@ -34,7 +34,7 @@ def test_the_tables_of_a_folder_are_those_with_a_domain(tmp_path: Path) -> None:
     assert names_in(str(tmp_path)) == ("br2000", "toy", "wide")
     with pytest.raises(ConfigError, match=r"no table 'alone' in .* Tables there: br2000, toy, wide\."):
         open_table(str(tmp_path), "alone")
-    with pytest.raises(ConfigError, match="There is no folder"):
+    with pytest.raises(ConfigError, match="Expected a folder at"):
         open_table(str(tmp_path / "none"), "toy")
     with pytest.raises(ConfigError, match=r"without --data-dir\. Tables there: adult"):
         open_table(None, "toy")
