@@ -43,10 +43,10 @@ class Budget(FrozenModel):
 
 
 class PrivacyConfig(Budget):
-    """The guarantee: how much, and for whom."""
+    """The guarantee: how strong it is, and for whom."""
 
     person: PersonUnit | None = None
-    """Without it, the unit of privacy is a row."""
+    """The person column, if persons are protected. Without it, the unit of privacy is a row."""
 
 
 class WorkloadConfig(FrozenModel):
@@ -59,7 +59,7 @@ class WorkloadConfig(FrozenModel):
     """Marginals of this many attributes; without it all of 3, and of 2 and 1 that those leave out.
     Where those of 3 are more than 500, they are left out too."""
     max_cells: Annotated[int, Field(ge=1, le=CELLS)] = 10_000
-    """Marginals with more cells are left out, where no list is given."""
+    """Marginals with more cells are left out, unless `cliques` lists them."""
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> "WorkloadConfig":
@@ -73,7 +73,7 @@ class WorkloadConfig(FrozenModel):
 
 
 class AlgorithmConfig(FrozenModel):
-    """What to get right, and how to go about it: all that changes the answer and not the guarantee."""
+    """The algorithm: all that changes the answer and not the guarantee."""
 
     mechanism: Literal["ppsyn", "aim", "mst", "mwem", "independent"] = "ppsyn"
     """The mechanism that spends the budget."""
@@ -81,11 +81,11 @@ class AlgorithmConfig(FrozenModel):
     max_model_size_mb: Positive = 2.0
     """The largest model, in MB."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """Rounds that `ppsyn` divides its budget for; annealing makes them fewer. The other mechanisms plan their own."""
+    """Number of rounds that `ppsyn` plans; annealing can make them fewer. The other mechanisms plan their own."""
     estimator: Literal["tree", "mbi"] = "tree"
-    """What fits the model: the built-in junction tree, or mbi."""
+    """The estimator of the model: the built-in junction tree, or mbi."""
     max_fit_steps: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """Steps of a round's fit at most; those after the one-way marginals may take twice as many, the last four times."""
+    """Maximum steps of a round's fit. After the one-way marginals it may take twice as many, at the end four times."""
 
     @model_validator(mode="before")
     @classmethod
@@ -95,28 +95,30 @@ class AlgorithmConfig(FrozenModel):
         if unknown := [str(name) for name in names if name not in cls.model_fields]:
             raise ValueError(
                 f"Expected the settings of the algorithm to be of {', '.join(cls.model_fields)}; got "
-                f"{', '.join(unknown)}. Remove what is none of them."
+                f"{', '.join(unknown)}. Remove the others."
             )
         return cast("object", settings)
 
     @model_validator(mode="after")
     def _check_rounds(self) -> Self:
         if self.mechanism != "ppsyn" and self.rounds != type(self).model_fields["rounds"].default:
-            raise ValueError(f"rounds is a setting of ppsyn; {self.mechanism} plans its own. Remove it")
+            raise ValueError(
+                f"Expected no rounds: {self.mechanism} plans its own. Remove rounds, or choose mechanism: ppsyn."
+            )
         return self
 
 
 class RuntimeConfig(FrozenModel):
-    """How to go about the work: what changes neither the guarantee nor the answer."""
+    """How to run: what changes neither the guarantee nor the answer."""
 
     marginals_mb: Positive = 256.0
-    """Memory for exact marginals. Those that it cannot hold are counted anew in every round that needs them."""
+    """Memory for exact marginals, in MB. Marginals that do not fit are counted again in every round that needs them."""
     workers: Annotated[int, Field(ge=1, le=WORKERS)] | None = None
-    """Dask workers to start on this machine, one thread each. Without them or a scheduler, one process does all."""
+    """Dask workers to start on this machine, one thread each. Without workers or a scheduler, one process does it all."""
     scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9.:_-]+$")] | None = None
     """The address of a Dask scheduler that is running already, such as tls://scheduler.example.org:8786."""
     parts: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Parts that work is divided into for Dask; by default four for each worker, and 64 with a scheduler."""
+    """Number of Dask partitions; by default 4 per worker, or 64 with a scheduler."""
     dashboard: bool = False
     """Whether workers that are started here have Dask's dashboard, on loopback."""
 
@@ -132,10 +134,10 @@ class RuntimeConfig(FrozenModel):
 
     @property
     def is_spread(self) -> bool:
-        """Whether Dask is asked for."""
+        """Whether Dask distributes the work."""
         return self.workers is not None or self.scheduler is not None
 
     @property
     def part_count(self) -> int:
-        """Parts that work is divided into."""
+        """Number of partitions."""
         return self.parts or (4 * self.workers if self.workers is not None else 64)

@@ -38,7 +38,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         0: "done",
         1: "a defect of ppsyn",
         Exit.MISTAKE: "a mistake in the command, the release file, the schema or the table",
-        Exit.BUDGET: "the account does not have what was asked for",
+        Exit.BUDGET: "the account has too little budget left",
         Exit.RESUME: "the run cannot be resumed, or another process goes on with it",
         Exit.AUDIT: "the audit found something",
         Exit.STORE: "a store, a database, the Prefect server or Dask failed; try again, or resume",

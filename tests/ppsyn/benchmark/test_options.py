@@ -65,7 +65,7 @@ def test_the_name_of_a_run_follows_from_all_but_the_folder(data_dir: str) -> Non
         ("mechanisms", "ppsyn:partition=best", "Partitions: grid, balanced"),
         ("mechanisms", "ppsyn:partition=[grid]", "Partitions: grid, balanced"),
         ("mechanisms", "ppsyn:max_model_size_mb=2", "There is no setting 'max_model_size_mb'"),
-        ("mechanisms", "aim:rounds=5", "rounds is a setting of ppsyn"),
+        ("mechanisms", "aim:rounds=5", "Expected no rounds"),
         ("epsilons", "0.1;1", "--epsilons='0.1;1' to be numbers above 0"),
         ("epsilons", "0", "numbers above 0"),
         ("epsilons", "-1", "numbers above 0"),
