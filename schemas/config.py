@@ -114,7 +114,7 @@ class RuntimeConfig(FrozenModel):
     marginals_mb: Positive = 256.0
     """Memory for exact marginals, in MB. Marginals that do not fit are counted again in every round that needs them."""
     workers: Annotated[int, Field(ge=1, le=WORKERS)] | None = None
-    """Dask workers to start on this machine, one thread each. Without workers or a scheduler, one process does it all."""
+    """Dask workers to start on this machine, one thread each. Without workers or a scheduler, one process does all."""
     scheduler: Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9.:_-]+$")] | None = None
     """The address of a Dask scheduler that is running already, such as tls://scheduler.example.org:8786."""
     parts: Annotated[int, Field(ge=1, le=10_000)] | None = None

@@ -328,7 +328,7 @@ def test_a_later_setting_wins_and_paths_in_settings_are_seen_from_the_file(tmp_p
         ("privacy.epsilon=2020-13-45", "privacy.epsilon"),
         ("privacy.epsilon=" + "9" * 5000, "privacy.epsilon"),
         ("generation.seed=010", "generation.seed"),
-        ("privacy.epsilon=", "give epsilon and delta"),
+        ("privacy.epsilon=", "Give epsilon and delta"),
         ("privacy.epsilno=1", "field 'privacy.epsilno'"),
         ("schema=", "field 'schema'"),
     ],
