@@ -17,7 +17,7 @@ from ppsyn.errors import ConfigError
 from ppsyn.extras import require
 from ppsyn.generation.decoding import cells_of
 from ppsyn.generation.plan import Recipe
-from ppsyn.generation.sampling import check_count, prepare
+from ppsyn.generation.sampling import check_count
 from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms.base import Round
 from ppsyn.mechanisms.candidates import refined_cliques
@@ -116,10 +116,8 @@ class Synthesis:
         """
         rows = round(self.model.total) if rows is None else rows
         check_count("rows", rows)
-        aims = self.model.aims(rows, self.refined)
-        plan = prepare(self.model.steps(), self.model.compression.generation_domain, aims)
-        left_out = () if aims else tuple(self.model.off_tree)
-        return Recipe(plan, self.schema, rows, self.seed if seed is None else seed, left_out)
+        plan = self.model.plan(rows, self.refined)
+        return Recipe(plan, self.schema, rows, self.seed if seed is None else seed)
 
     @property
     def refined(self) -> tuple[Clique, ...]:

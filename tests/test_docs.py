@@ -14,7 +14,6 @@ from ppsyn.benchmark.results import Row
 from ppsyn.errors import CapExceededError, ModelTooLargeError
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.output import MEANINGS, Exit
-from ppsyn.flows.cli.releases import describe_left_out
 from ppsyn.schemas.benchmark import METRICS
 from ppsyn.schemas.columns import KINDS
 from ppsyn.schemas.release import CsvSource, StoresConfig, load_release
@@ -77,7 +76,6 @@ def test_errors_on_the_pages_are_those_of_the_code() -> None:
 
 def test_sentences_of_commands_on_the_quick_start_are_those_of_the_code() -> None:
     text = " ".join(page("docs/quick-start.md").split())
-    assert describe_left_out([("age", "education")] * 22) in text
     for heading in ("run state charges rho epsilon", "column values rows outcome"):
         assert heading in text
 

@@ -20,11 +20,10 @@ from ppsyn.flows.cli.output import JSON_OPTION, Exit, coloured, handle_errors, p
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS, WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     import pandas as pd
 
-    from ppsyn.domain import Clique
     from ppsyn.generation.plan import Recipe
     from ppsyn.schemas.config import RuntimeConfig
     from ppsyn.schemas.manifest import Manifest
@@ -146,23 +145,9 @@ def regenerate(
     else:
         written = write_file(recipe, Path(out), row_group, is_quiet=quiet)
     if as_json:
-        left_out = [list(pair) for pair in recipe.left_out]
-        print_json({"release": release, "rows": written, "seed": seed, "out": out, "left_out": left_out})
+        print_json({"release": release, "rows": written, "seed": seed, "out": out})
     else:
         click.echo(f"{written} rows in {out}")
-        if recipe.left_out:
-            click.echo(describe_left_out(recipe.left_out), err=True)
-
-
-def describe_left_out(pairs: Sequence[Clique]) -> str:
-    """The warning about pairs of attributes that these rows do not reflect."""
-    from ppsyn.generation.sampling import SWAPPED_ROWS
-
-    return (
-        f"warning: {len(pairs)} pairs of attributes measured outside the junction tree (such as "
-        f"{' x '.join(pairs[0])}) are not reflected in these rows: they are applied only to tables of less than "
-        f"{SWAPPED_ROWS:,} rows."
-    )
 
 
 def _runtime_of(workers: int | None, scheduler: str | None) -> RuntimeConfig:

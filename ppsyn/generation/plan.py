@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ppsyn.domain import Clique
 from ppsyn.generation.decoding import decode
 from ppsyn.generation.sampling import BLOCK_ROWS, Plan, check_count, make_block
 from ppsyn.schemas.table import TableSchema
@@ -19,14 +18,12 @@ class Recipe:
     Attributes:
         plan: The model's.
         rows: How many in all. The last block takes what is left, so that fewer rows are not the first of more.
-        left_out: Marginals that the model knows and these rows do not, because only swaps would bring them in.
     """
 
     plan: Plan
     schema: TableSchema
     rows: int
     seed: int
-    left_out: tuple[Clique, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is not a number of rows or a seed."""

@@ -1,16 +1,16 @@
 """Swap values between the rows of a table until its marginals are nearer to those that the model expects.
 
-Rows scatter around the model they are drawn from, and in a table of some ten thousand that is a
-good part of what is left of its error; and the tree they are drawn from does not hold all that
-the model knows. A swap of one attribute's values between two rows leaves all attributes by
-themselves as they are; it is made if it brings the marginals that the table is for nearer to the
-model's, in squares of what a cell has too many over what it should have (chi-squared). Released
-values go in and come out: it costs nothing but time.
+Rows are drawn from the model's tree, and the tree does not hold all that the model knows; besides, rows
+scatter around it. The tree says which rows may swap what. At each of its separators it falls into two sides
+that have nothing to do with each other among rows of equal separator: so two such rows may exchange all that
+they have on one side, and every marginal of every node of the tree stays as it was drawn, to the last row. What
+changes are marginals across the separator. A swap is made if it brings those that the table is for nearer to
+the model's, in squares of what a cell has too many over what it should have (chi-squared). Released values go in
+and come out: it costs nothing but time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,17 @@ from ppsyn.arrays import Codes, Floats, Ints
 from ppsyn.domain import Clique, Domain
 from ppsyn.jit import compiled
 
-_SWEEPS = 30
-"""How often each value of each row is offered for a swap, at most."""
+_PASSES = 10
+"""How often rows are offered swaps across each separator, twice at a time, at most."""
 
-_WORTH = 0.05
-"""What a sweep must take off the distance for another to follow; most tables get five to eight."""
+_WORTH = 0.01
+"""Of the first distance, what a pass must take off, and leave, for another to follow; most tables get one to three."""
+
+_WORK = 2**40
+"""Crossings times the square of the rows, besides those of what the tree does not hold: at most about a second."""
+
+_LEAST_ROWS = 2**14
+"""A table of fewer rows has no more aims than one of so many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,125 +44,242 @@ class Aim:
     shares: Floats
 
 
-class _Incident(NamedTuple):
-    """The aims that hold an attribute, K of them with at most D other attributes each."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A separator of the tree and one of its two sides; rows that agree on it may exchange that side."""
 
+    separator: Clique
+    side: frozenset[str]
+
+    def is_crossed_by(self, clique: Clique) -> bool:
+        """Whether such an exchange can change the marginal."""
+        left = set(clique).difference(self.separator)
+        return not (left <= self.side or left.isdisjoint(self.side))
+
+
+def cuts_of(nodes: Sequence[tuple[Clique, Clique]]) -> tuple[Cut, ...]:
+    """Where the tree may be cut: above each node, given what it shares with those before it.
+
+    Args:
+        nodes: Of each what it is given and what it adds, in the order of generation.
+    """
+    found = dict[frozenset[frozenset[str]], Cut]()
+    whole = [(*given, *new) for given, new in nodes]
+    every = frozenset(name for _, new in nodes for name in new)
+    for place, (separator, new) in enumerate(nodes):
+        below = set(new)
+        for given, more in nodes[place + 1 :]:
+            if not below.isdisjoint(given):
+                below.update(more)
+        rest = every.difference(below, separator)
+        cut = Cut(separator, min(frozenset(below), rest, key=len))
+        if rest and not any(map(cut.is_crossed_by, whole)):
+            found.setdefault(frozenset((frozenset(below), rest)), cut)
+    return tuple(found.values())
+
+
+def within_reach(cuts: Sequence[Cut], cliques: Iterable[Clique], rows: int) -> Iterator[Clique]:
+    """The marginals across cuts, in their order, that there is time to bring a table of so many rows nearer to.
+
+    The more rows there are, the longer that takes, and the less they scatter around their model.
+    """
+    left = _WORK // max(_LEAST_ROWS, rows) ** 2
+    for clique in cliques:
+        crossings = sum(cut.is_crossed_by(clique) for cut in cuts)
+        left -= crossings
+        if left < 0:
+            return
+        if crossings:
+            yield clique
+
+
+class _Crossing(NamedTuple):
+    """The K aims across a cut, with at most D attributes on either side of it; strides are 0 where there are fewer."""
+
+    separator: Ints  # places of the attributes that rows must agree on
+    sizes: Ints  # of these attributes
     starts: Ints  # K; where the cells of each begin
-    strides: Ints  # K; of the attribute
-    others: Ints  # K x D; places of the other attributes in the table
-    other_strides: Ints  # K x D; 0 where there are fewer
+    inner: Ints  # K x D; places of the attributes on the side that moves
+    inner_strides: Ints  # K x D
+    outer: Ints  # K x D; places of the other attributes
+    outer_strides: Ints  # K x D
+    moved: Ints  # places of all attributes on the side that moves
 
 
-class _Cells(NamedTuple):
-    """The cells of all aims, one after another."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinement:
+    """What any block of rows needs in order to be refined; nothing, if there are no aims across a cut."""
 
-    excess: Floats  # how many rows each has too many
-    weights: Floats  # of the square of that in the distance
+    names: Clique
+    aims: tuple[Aim, ...]
+    strides: Ints
+    crossings: tuple[_Crossing, ...]
 
 
-def refine(
-    codes: Mapping[str, Codes], aims: Sequence[Aim], domain: Domain, rng: np.random.Generator
-) -> dict[str, Codes]:
-    """The rows after the swaps. Equal inputs and streams give equal rows."""
-    names = tuple(dict.fromkeys(name for aim in aims for name in aim.clique))
-    if not names or codes[names[0]].size < 2:
+def prepare_refinement(nodes: Sequence[tuple[Clique, Clique]], aims: Sequence[Aim], domain: Domain) -> Refinement:
+    """Settle what swaps rows of a tree may make for these aims, once for all blocks."""
+    strides, starts = _layout(domain, aims)
+    found = [cut for cut in cuts_of(nodes) if aims and any(cut.is_crossed_by(aim.clique) for aim in aims)]
+    crossings = (_crossing(cut, aims, strides, starts, domain) for cut in found)
+    return Refinement(domain.names, tuple(aims), strides, tuple(crossings))
+
+
+def refine(codes: Mapping[str, Codes], plan: Refinement) -> dict[str, Codes]:
+    """The rows after the swaps. Equal rows give equal rows."""
+    rows = codes[plan.names[0]].size
+    if not plan.crossings or rows == 0:
         return dict(codes)
-    table: Codes = np.stack([codes[name] for name in names])
-    strides, starts = _layout(names, aims, domain)
-    rows = codes[names[0]].size
-    wanted = rows * np.concatenate([aim.shares for aim in aims])
-    cells = _Cells(_counts(table, strides, starts) - wanted, 1.0 / (wanted + 1.0))
-    incident = [_incident(attribute, strides, starts) for attribute in range(len(names))]
-    distance = _distance(cells)
-    for _ in range(_SWEEPS):
+    table: Codes = np.stack([codes[name] for name in plan.names], axis=1)
+    wanted = rows * np.concatenate([aim.shares for aim in plan.aims])
+    cells = np.stack((_counts(codes, plan) - wanted, 1.0 / (wanted + 1.0)), axis=1)
+    distance = first = _distance(cells)
+    for apart in range(1, 1 + _PASSES):
         before = distance
-        for attribute in range(len(names)):
-            partners = rng.integers(0, rows, size=rows, dtype=np.int64)
-            _sweep(table, attribute, partners, incident[attribute], cells)
+        for is_among_surplus in (False, True):
+            for crossing in plan.crossings:
+                _sweep(table, apart, is_among_surplus, crossing, cells)
         distance = _distance(cells)
-        if distance > (1.0 - _WORTH) * before:
+        if min(before - distance, distance) < _WORTH * first:
             break
-    return {**codes, **dict(zip(names, table, strict=True))}
+    return {**codes, **{name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(plan.names)}}
 
 
-def _layout(names: Clique, aims: Sequence[Aim], domain: Domain) -> tuple[Ints, Ints]:
+def _layout(domain: Domain, aims: Sequence[Aim]) -> tuple[Ints, Ints]:
     """Of each aim the stride of each attribute, 0 if it has none, and where its cells start among those of all."""
-    strides = np.zeros((len(aims), len(names)), np.int64)
+    strides = np.zeros((len(aims), len(domain.names)), np.int64)
     for at, aim in enumerate(aims):
         stride = 1
         for name in reversed(aim.clique):
-            strides[at, names.index(name)] = stride
+            strides[at, domain.rank[name]] = stride
             stride *= domain[name].size
     return strides, np.cumsum([0, *(aim.shares.size for aim in aims)])
 
 
-def _counts(table: Codes, strides: Ints, starts: Ints) -> Floats:
+def _crossing(cut: Cut, aims: Sequence[Aim], strides: Ints, starts: Ints, domain: Domain) -> _Crossing:
+    crossed = np.array([at for at, aim in enumerate(aims) if cut.is_crossed_by(aim.clique)], np.int64)
+    is_inner = np.array([name in cut.side for name in domain.names])
+    sides = (_padded(np.where(chosen, strides[crossed], 0)) for chosen in (is_inner, ~is_inner))
+    (inner, inner_strides), (outer, outer_strides) = sides
+    return _Crossing(
+        np.array([domain.rank[name] for name in cut.separator], np.int64),
+        np.array(domain.shape(cut.separator), np.int64),
+        starts[crossed],
+        inner,
+        inner_strides,
+        outer,
+        outer_strides,
+        np.flatnonzero(is_inner),
+    )
+
+
+def _padded(strides: Ints) -> tuple[Ints, Ints]:
+    """Places and strides of the attributes that each aim has; of all aims as many."""
+    most = int((strides > 0).sum(axis=1).max())
+    places = np.ascontiguousarray(np.argsort(strides == 0, axis=1, kind="stable")[:, :most])
+    return places, np.take_along_axis(strides, places, axis=1)
+
+
+def _counts(codes: Mapping[str, Codes], plan: Refinement) -> Floats:
     """How many rows each cell has."""
-    counts = np.empty(starts[-1])
-    for at, (start, stop) in enumerate(pairwise(starts)):
-        counts[start:stop] = np.bincount(strides[at] @ table, minlength=stop - start)
-    return counts
-
-
-def _incident(attribute: int, strides: Ints, starts: Ints) -> _Incident:
-    aims = np.flatnonzero(strides[:, attribute])
-    rest = strides[aims]
-    rest[:, attribute] = 0
-    most = int((rest > 0).sum(axis=1).max())
-    others = np.argsort(rest == 0, axis=1, kind="stable")[:, :most]
-    return _Incident(starts[aims], strides[aims, attribute], others, np.take_along_axis(rest, others, axis=1))
+    found: list[Floats] = []
+    for aim, strides in zip(plan.aims, plan.strides.astype(np.int32), strict=True):
+        places = sum(codes[name] * strides[plan.names.index(name)] for name in aim.clique)
+        found.append(np.bincount(places, minlength=aim.shares.size).astype(np.float64))
+    return np.concatenate(found)
 
 
 @compiled
-def _distance(cells: _Cells) -> float:
+def _distance(cells: Floats) -> float:
     """Summed in the cells' order, so that equal tables stop after equal sweeps on any machine."""
     found = 0.0
-    for cell in range(cells.excess.size):
-        found += cells.weights[cell] * cells.excess[cell] * cells.excess[cell]
+    for cell in range(cells.shape[0]):
+        found += cells[cell, 1] * cells[cell, 0] * cells[cell, 0]
     return found
 
 
 @compiled
-def _more(cell: int, cells: _Cells) -> float:
+def _more(cells: Floats, cell: int) -> float:
     """What a row more in a cell adds to the distance."""
-    return cells.weights[cell] * (2.0 * cells.excess[cell] + 1.0)
+    return cells[cell, 1] * (2.0 * cells[cell, 0] + 1.0)
 
 
 @compiled
-def _less(cell: int, cells: _Cells) -> float:
+def _less(cells: Floats, cell: int) -> float:
     """What a row less in a cell adds to the distance."""
-    return cells.weights[cell] * (1.0 - 2.0 * cells.excess[cell])
+    return cells[cell, 1] * (1.0 - 2.0 * cells[cell, 0])
 
 
 @compiled
-def _sweep(table: Codes, attribute: int, partners: Ints, incident: _Incident, cells: _Cells) -> None:
-    """Offer each row the value of its partner for its own; `cells` keeps up with what is swapped."""
-    aims, most = incident.others.shape
-    excess = cells.excess
-    mine, theirs = np.empty(aims, np.int64), np.empty(aims, np.int64)
-    for row in range(table.shape[1]):
-        other = partners[row]
-        own, offered = table[attribute, row], table[attribute, other]
-        if own == offered:
+def _place(table: Codes, row: int, attributes: Ints, strides: Ints) -> int:
+    """Where some of the attributes of a row lead among the cells of an aim."""
+    place = table[row, attributes[0]] * strides[0]
+    for at in range(1, attributes.size):
+        place += table[row, attributes[at]] * strides[at]
+    return place
+
+
+@compiled
+def _sweep(table: Codes, apart: int, is_among_surplus: bool, crossing: _Crossing, cells: Floats) -> None:
+    """Offer swaps to rows that agree on the separator, two by two, each with the one that comes so many after it.
+
+    Rows come from their model in random order: any two of them will do, and neighbours are at hand. The
+    second of two sweeps is among those alone that the table would better be without: so they find each other.
+    """
+    waiting = np.empty((crossing.sizes.prod(), apart), np.int32)
+    found = np.zeros(waiting.shape[0], np.int32)
+    for row in range(table.shape[0]):
+        if is_among_surplus and not _is_surplus(table, row, crossing, cells):
             continue
-        change = 0.0
-        for aim in range(aims):
-            here = there = incident.starts[aim]
-            for place in range(most):
-                stride, name = incident.other_strides[aim, place], incident.others[aim, place]
-                here += table[name, row] * stride
-                there += table[name, other] * stride
-            mine[aim], theirs[aim] = here, there
+        key = 0
+        for at in range(crossing.separator.size):
+            key = key * crossing.sizes[at] + table[row, crossing.separator[at]]
+        place = found[key]
+        found[key] = place + 1 if place + 1 < 2 * apart else 0
+        if place < apart:
+            waiting[key, place] = row
+            continue
+        other = waiting[key, place - apart]
+        if _change(table, row, other, crossing, cells) < 0.0:
+            _move(table, row, crossing, cells, -1.0)
+            _move(table, other, crossing, cells, -1.0)
+            for at in crossing.moved:
+                table[row, at], table[other, at] = table[other, at], table[row, at]
+            _move(table, row, crossing, cells, 1.0)
+            _move(table, other, crossing, cells, 1.0)
+
+
+@compiled
+def _is_surplus(table: Codes, row: int, crossing: _Crossing, cells: Floats) -> bool:
+    """Whether the distance would be less without a row."""
+    change = 0.0
+    for aim in range(crossing.starts.size):
+        place = _place(table, row, crossing.inner[aim], crossing.inner_strides[aim])
+        place += _place(table, row, crossing.outer[aim], crossing.outer_strides[aim])
+        change += _less(cells, crossing.starts[aim] + place)
+    return change < 0.0
+
+
+@compiled
+def _change(table: Codes, row: int, other: int, crossing: _Crossing, cells: Floats) -> float:
+    """What a swap between two rows would add to the distance."""
+    change = 0.0
+    for aim in range(crossing.starts.size):
+        mine = _place(table, row, crossing.inner[aim], crossing.inner_strides[aim])
+        theirs = _place(table, other, crossing.inner[aim], crossing.inner_strides[aim])
+        if mine != theirs:
+            here = _place(table, row, crossing.outer[aim], crossing.outer_strides[aim])
+            there = _place(table, other, crossing.outer[aim], crossing.outer_strides[aim])
             if here != there:
-                given, taken = own * incident.strides[aim], offered * incident.strides[aim]
-                change += _more(here + taken, cells) + _less(here + given, cells)
-                change += _more(there + given, cells) + _less(there + taken, cells)
-        if change < 0.0:
-            table[attribute, row], table[attribute, other] = offered, own
-            for aim in range(aims):
-                if mine[aim] != theirs[aim]:
-                    given, taken = own * incident.strides[aim], offered * incident.strides[aim]
-                    excess[mine[aim] + given] -= 1
-                    excess[mine[aim] + taken] += 1
-                    excess[theirs[aim] + taken] -= 1
-                    excess[theirs[aim] + given] += 1
+                here, there = here + crossing.starts[aim], there + crossing.starts[aim]
+                change += _less(cells, here + mine) + _more(cells, here + theirs)
+                change += _less(cells, there + theirs) + _more(cells, there + mine)
+    return change
+
+
+@compiled
+def _move(table: Codes, row: int, crossing: _Crossing, cells: Floats, rows: float) -> None:
+    """Add so many rows to the cells of a row."""
+    for aim in range(crossing.starts.size):
+        place = _place(table, row, crossing.inner[aim], crossing.inner_strides[aim])
+        place += _place(table, row, crossing.outer[aim], crossing.outer_strides[aim])
+        cells[crossing.starts[aim] + place, 0] += rows

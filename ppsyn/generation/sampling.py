@@ -22,14 +22,11 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain
 from ppsyn.errors import ConfigError, InvariantError
-from ppsyn.generation.refinement import Aim, refine
+from ppsyn.generation.refinement import Aim, Refinement, prepare_refinement, refine
 from ppsyn.jit import compiled
 
 BLOCK_ROWS = 2**17
 """Rows of a block; part of what a seed stands for."""
-
-SWAPPED_ROWS = 2**19
-"""Tables of so many rows are left as they were drawn: to swap their values would take longer than all the rest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +48,8 @@ class Plan:
     steps: tuple[Step, ...]
     cumulative: tuple[Floats, ...]
     """Per step the running sums of its weights along the new cells; no row is zero throughout."""
-    aims: tuple[Aim, ...] = ()
-    """Marginals that each block is brought nearer to."""
+    refinement: Refinement
+    """What brings each block nearer to marginals that the steps do not give it."""
 
 
 def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dict[str, Codes]:
@@ -62,7 +59,7 @@ def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dic
         ConfigError: If `rows` or `seed` is not a non-negative integer.
         InvariantError: If the steps are not a model of the domain.
     """
-    made = blocks(steps, domain, rows, seed)
+    made = blocks(prepare(steps, domain), rows, seed)
     table = {name: np.empty(rows, np.int32) for name in domain.names}
     for index, codes in enumerate(made):
         start = index * BLOCK_ROWS
@@ -71,13 +68,10 @@ def generate(steps: Sequence[Step], domain: Domain, rows: int, seed: int) -> dic
     return table
 
 
-def blocks(
-    steps: Sequence[Step], domain: Domain, rows: int, seed: int, aims: Sequence[Aim] = ()
-) -> Iterator[dict[str, Codes]]:
-    """The rows of `generate`, one block at a time; arguments are checked at once."""
+def blocks(plan: Plan, rows: int, seed: int) -> Iterator[dict[str, Codes]]:
+    """The rows of a prepared plan, one block at a time; arguments are checked at once."""
     check_count("rows", rows)
     check_count("seed", seed)
-    plan = prepare(steps, domain, aims)
     starts = range(0, rows, BLOCK_ROWS)
     return (make_block(plan, index, min(BLOCK_ROWS, rows - start), seed) for index, start in enumerate(starts))
 
@@ -99,12 +93,12 @@ def make_block(plan: Plan, index: int, rows_in_block: int, seed: int) -> dict[st
         keys = _encode(codes, step.given, plan.domain, rows_in_block)
         cells = deal(keys, cumulative, rng.random(rows_in_block))
         codes |= _decode(cells, step.new, plan.domain)
-    codes = refine(codes, plan.aims, plan.domain, rng)
+    codes = refine(codes, plan.refinement)
     return {name: codes[name] for name in plan.domain.names}
 
 
 def prepare(steps: Sequence[Step], domain: Domain, aims: Sequence[Aim] = ()) -> Plan:
-    """Check the steps and sum their weights, once for all blocks.
+    """Check the steps, sum their weights and settle which swaps follow, once for all blocks.
 
     Raises:
         InvariantError: If the steps do not generate each attribute once and after those it is
@@ -113,7 +107,8 @@ def prepare(steps: Sequence[Step], domain: Domain, aims: Sequence[Aim] = ()) -> 
     _check_cover(steps, domain)
     for step in steps:
         _check_weights(step, domain)
-    return Plan(domain, tuple(steps), tuple(_accumulate(step.weights) for step in steps), tuple(aims))
+    refinement = prepare_refinement([(step.given, step.new) for step in steps], aims, domain)
+    return Plan(domain, tuple(steps), tuple(_accumulate(step.weights) for step in steps), refinement)
 
 
 @compiled

@@ -116,7 +116,7 @@ class Mechanism(ABC):
 
     @property
     def refines_rows(self) -> bool:
-        """Whether values are swapped between the rows of a small table until the workload fits the model better."""
+        """Whether rows swap values until the workload fits the model better."""
         return False
 
     @abstractmethod

@@ -10,7 +10,6 @@ import numpy as np
 from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
 from ppsyn.errors import ConfigError, ModelTooLargeError
-from ppsyn.generation.sampling import SWAPPED_ROWS
 from ppsyn.mechanisms.base import NOISE_L1, State
 from ppsyn.mechanisms.grid import Strategy
 from ppsyn.model.junction_tree import InteractionGraph, interaction_graph, table_mb
@@ -27,7 +26,7 @@ _MANY = 500
 """More triples than this are too many for a default workload."""
 
 _REFINED_CELLS = 2**22
-"""Of all marginals together that a small table is brought nearer to."""
+"""Of all marginals together that rows are brought nearer to."""
 
 _PAIR = 2
 """Attributes of a marginal that may be measured off the tree; larger ones were seen to do harm (docs/mechanism.md)."""
@@ -103,9 +102,8 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
 
 def refined_cliques(domain: Domain, config: WorkloadConfig) -> tuple[Clique, ...]:
     """The workload's marginals that a table is brought nearer to by swaps, smallest first as far as there is room."""
-    workload = sorted(workload_cliques(domain, config), key=domain.size)[:_MANY]
     found, room = list[Clique](), _REFINED_CELLS
-    for clique in workload:
+    for clique in sorted(workload_cliques(domain, config), key=domain.size):
         room -= domain.size(clique)
         if room < 0:
             break
@@ -178,8 +176,7 @@ def with_off_tree(state: State, cliques: Iterable[Clique], cap_mb: float) -> tup
     return tuple(
         clique
         for clique, growth in _growth_mb(state, cliques).items()
-        if growth <= now_mb
-        or (growth > last_mb and _may_be_off_tree(state, clique) and _own_mb(state, clique) <= last_mb)
+        if growth <= now_mb or (growth > last_mb and len(clique) == _PAIR and _own_mb(state, clique) <= last_mb)
     )
 
 
@@ -188,10 +185,6 @@ def is_off_tree(state: State, clique: Clique) -> bool:
     return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(
         state, state.plan.config.max_model_size_mb
     )
-
-
-def _may_be_off_tree(state: State, clique: Clique) -> bool:
-    return len(clique) == _PAIR and state.model.total < SWAPPED_ROWS
 
 
 def _own_mb(state: State, clique: Clique) -> float:

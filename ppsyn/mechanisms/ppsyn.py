@@ -68,10 +68,10 @@ class PPSynParameters:
     anneal_threshold: Positive = 1.0
     """Noise halves when it exceeds this many times how far an answer lay from what the model expected."""
     swap_refinement: bool = True
-    """Whether values are swapped between the rows of a small table until its marginals are nearer to the model's."""
+    """Whether rows swap values until their marginals are nearer to the model's."""
     off_tree_pairs: bool = True
-    """Whether pairs that the model's tree has no room for are measured too, of tables of less than 2**19 rows.
-    Swaps bring them into the rows; without `swap_refinement` there are none."""
+    """Whether pairs that the model's tree has no room for are measured too. Swaps bring them into the rows; without
+    `swap_refinement` there are none."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import numpy as np
 from ppsyn.arrays import Codes, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
-from ppsyn.generation import sampling as generate
-from ppsyn.generation.refinement import Aim
-from ppsyn.generation.sampling import Step
+from ppsyn.generation.refinement import Aim, cuts_of, within_reach
+from ppsyn.generation.sampling import Plan, Step, blocks, check_count, prepare
 from ppsyn.model import kernel
 from ppsyn.model.compression import Compression
 from ppsyn.model.inference_plan import build, flat, unflat
@@ -86,19 +85,28 @@ class GraphicalModel:
         Args:
             rows: How many.
             seed: Equal seeds give equal rows.
-            cliques: Marginals that a table is brought nearer to, if it is small or the model has off-tree ones.
+            cliques: Marginals that the rows are brought nearer to besides the off-tree ones, as far as there is time.
         """
-        made = generate.blocks(self.steps(), self.compression.generation_domain, rows, seed, self.aims(rows, cliques))
+        check_count("rows", rows)
+        made = blocks(self.plan(rows, cliques), rows, seed)
         return ({name: codes[name] for name in self.domain.names} for codes in made)
 
-    def aims(self, rows: int, cliques: Sequence[Clique]) -> tuple[Aim, ...]:
-        """What these marginals should be in a table of so many rows.
+    def plan(self, rows: int, cliques: Sequence[Clique]) -> Plan:
+        """What every block of a table of so many rows is made by.
 
-        Many rows are near the tree by themselves; only swaps bring them nearer to off-tree marginals.
+        Rows are always brought nearer to off-tree marginals, which the tree does not have, and to as many others as
+        there is time for.
         """
-        if rows >= (generate.SWAPPED_ROWS if self.off_tree else generate.BLOCK_ROWS):
-            return ()
-        return tuple(Aim(clique, self.project(clique).ravel() / self.total) for clique in cliques)
+        steps = self.steps()
+        cuts = cuts_of([(step.given, step.new) for step in steps])
+        named = {self._named(clique): clique for clique in cliques if clique not in self.off_tree}
+        others = (named[clique] for clique in within_reach(cuts, named, rows))
+        return prepare(
+            steps, self.compression.generation_domain, [self._aim(clique) for clique in (*self.off_tree, *others)]
+        )
+
+    def _aim(self, clique: Clique) -> Aim:
+        return Aim(self._named(clique), self.project_compressed(clique).ravel() / self.total)
 
     def steps(self) -> tuple[Step, ...]:
         """The model as a chain of conditional tables, over `compression.generation_domain`."""

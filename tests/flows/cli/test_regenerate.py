@@ -1,7 +1,6 @@
 """More rows from a published release: the same whatever the row groups, in bounded memory, all or nothing."""
 
 import io
-import json
 import signal
 import subprocess
 import sys
@@ -82,16 +81,12 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> Published:
     return make_release(tmp_path_factory.mktemp("tied"), knots.ring(), knots.SCHEMA, changes=settings)
 
 
-@pytest.mark.parametrize(("rows", "is_told"), [(2**19 - 1, False), (2**19, True)])
-def test_what_so_large_a_table_does_not_have_is_told(tied: Published, tmp_path: Path, rows: int, is_told: bool) -> None:
+@pytest.mark.parametrize("rows", [1_000, 2**20])
+def test_a_million_rows_have_all_that_a_thousand_have(tied: Published, tmp_path: Path, rows: int) -> None:
     arguments = ["regenerate", str(tied.folder), "--rows", str(rows), "--out", str(tmp_path / "rows.parquet")]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0
-    assert ("are not reflected in these rows" in result.stderr) == is_told
+    assert CliRunner().invoke(main, arguments).exit_code == 0
     table = pq.read_table(tmp_path / "rows.parquet").to_pandas()
-    assert (min(knots.tied(table).values()) < 0.6) == is_told
-    told = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
-    assert bool(told["left_out"]) == is_told
+    assert min(knots.tied(table).values()) > 0.85
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])

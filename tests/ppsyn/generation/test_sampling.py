@@ -249,7 +249,7 @@ def test_every_order_of_a_group_is_equally_likely() -> None:
 def test_table_is_its_blocks_in_whatever_order_they_are_made() -> None:
     steps, domain = star()
     rows = [BLOCK_ROWS, BLOCK_ROWS, 5]
-    streamed = list(blocks(steps, domain, sum(rows), 7))
+    streamed = list(blocks(prepare(steps, domain), sum(rows), 7))
     for index in (2, 0, 1):
         assert_same(make_block(prepare(steps, domain), index, rows[index], 7), streamed[index])
     whole = {name: np.concatenate([codes[name] for codes in streamed]) for name in domain.names}
@@ -280,7 +280,7 @@ def test_global_random_state_is_neither_read_nor_changed() -> None:
 def test_very_short_tables_are_made(rows: int) -> None:
     codes = generate(*star(), rows, 0)
     assert [column.shape for column in codes.values()] == [(rows,)] * 3
-    assert len(list(blocks(*star(), rows, 0))) == rows
+    assert len(list(blocks(prepare(*star()), rows, 0))) == rows
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, True, "1", None])
@@ -288,7 +288,7 @@ def test_very_short_tables_are_made(rows: int) -> None:
 def test_settings_that_are_no_counts_are_refused(name: str, value: object) -> None:
     settings_ = {"rows": 1, "seed": 1, name: value}
     with pytest.raises(ConfigError, match=f"^Expected {name}="):
-        blocks(*star(), **settings_)
+        blocks(prepare(*star()), **settings_)
     with pytest.raises(ConfigError, match=f"^Expected {name}="):
         generate(*star(), **settings_)
 
