@@ -198,6 +198,22 @@ def test_claims_and_limits_that_the_code_cites_exist() -> None:
     assert cited <= {*CLAIMS, *limits}
 
 
+FIRST = """
+import importlib, sys
+for name in sys.argv[1:]:
+    for loaded in [known for known in sys.modules if known.split(".")[0] == "ppsyn"]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"""
+
+
+def test_every_module_that_sees_private_values_can_be_imported_before_all_others() -> None:
+    paths = sorted(path for folder in ("privacy", "data", "runs") for path in (ROOT / "ppsyn" / folder).rglob("*.py"))
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    done = subprocess.run([sys.executable, "-c", FIRST, *names], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_import_contracts_hold() -> None:
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 from uuid import uuid4
 
-from ppsyn.data.marginals.counter import open_counter
+from ppsyn.data.marginals.cache import open_counter
 from ppsyn.data.marginals.distributed import Spread, Work
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.errors import InvariantError, ResumeRefusedError, RunError, RunTakenError

@@ -20,7 +20,7 @@ from support import dying_worker
 from support.late_worker import PREFIX, Copy, count_late, count_now
 from support.small_release import write_release
 
-from ppsyn.data.marginals import Rows, TableCounter, counter
+from ppsyn.data.marginals import Rows, TableCounter, cache
 from ppsyn.data.marginals import distributed as spread
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain
@@ -45,7 +45,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def both(snapshot: Snapshot, cliques: Iterable[Clique], room_mb: float, rows: Rows | None = None) -> TableCounter:
         asked = list(cliques)
         assert isinstance(rows, spread.Spread)
-        opened = counter.open_counter(snapshot, asked, room_mb, rows)
+        opened = cache.open_counter(snapshot, asked, room_mb, rows)
         for clique, counts in opened.marginals(asked):
             assert counts.tobytes() == snapshot.count([clique])[0].tobytes()
         seen.append(len(asked))

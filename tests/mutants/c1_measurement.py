@@ -9,7 +9,7 @@ CELLS = "ppsyn/privacy/partition.py"
 RESIDUALS = "ppsyn/privacy/residuals.py"
 KERNEL = "ppsyn/data/marginals/kernel.py"
 COUNTER = "ppsyn/data/marginals/counter.py"
-HELD = "ppsyn/data/marginals/counter.py"
+HELD = "ppsyn/data/marginals/cache.py"
 SPREAD = "ppsyn/data/marginals/distributed.py"
 
 DRAWN = "    return np.array(measurement(exact_counts.tolist()), np.int64), scale\n"

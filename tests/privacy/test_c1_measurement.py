@@ -24,7 +24,7 @@ from support.statistical import (
 from ppsyn.arrays import Codes, Ints
 from ppsyn.data.encoding import EncodedTable
 from ppsyn.data.marginals import TableCounter
-from ppsyn.data.marginals.counter import open_counter
+from ppsyn.data.marginals.cache import open_counter
 from ppsyn.data.marginals.distributed import Spread, count_part
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain

@@ -17,7 +17,7 @@ from support.private_tables import CANARY, ROWS, SCHEMA, csv_source, parquet_sou
 
 from ppsyn.data.encoding import encode
 from ppsyn.data.ingest import ingest, is_ingested
-from ppsyn.data.marginals import TableCounter, counter
+from ppsyn.data.marginals import TableCounter, cache
 from ppsyn.data.snapshot import FORMAT, Shelf, open_snapshot, read_contents
 from ppsyn.domain import Clique
 from ppsyn.errors import DomainRefusedError, SourceError, StoreError
@@ -52,7 +52,7 @@ def new_store() -> Store:
 
 
 def open_counter(store: Store, prefix: str, schema: TableSchema, cliques: Sequence[Clique] = CLIQUES) -> TableCounter:
-    return counter.open_counter(open_snapshot(Shelf(store, prefix), schema), cliques, 1.0)
+    return cache.open_counter(open_snapshot(Shelf(store, prefix), schema), cliques, 1.0)
 
 
 def counts_of(counter: TableCounter) -> list[list[int]]:

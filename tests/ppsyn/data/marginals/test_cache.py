@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ppsyn.arrays import Ints
-from ppsyn.data.marginals import counter
-from ppsyn.data.marginals.counter import open_counter
+from ppsyn.data.marginals import cache
+from ppsyn.data.marginals.cache import open_counter
 from ppsyn.data.snapshot import Shelf, Snapshot, write_codes
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure
 from ppsyn.errors import SourceError
@@ -51,7 +51,7 @@ def counts_of(snapshot: Snapshot) -> dict[Clique, list[int]]:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter, "_SHARD_CELLS", 700)
+    monkeypatch.setattr(cache, "_SHARD_CELLS", 700)
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -120,5 +120,5 @@ def test_a_damaged_fragment_is_not_counted() -> None:
 def test_nothing_of_the_counts_is_shown() -> None:
     snapshot = snapshot_of()
     opened = open_counter(snapshot, CLIQUES, 1.0)
-    marker = counter._CacheManifest.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
+    marker = cache._CacheManifest.model_validate_json(snapshot.shelf.store.get("x/marginals.json"))
     assert (repr(snapshot), repr(opened), repr(marker)) == ("Snapshot()", "TableCounter()", "_CacheManifest()")
