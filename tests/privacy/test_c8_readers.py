@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,10 +20,10 @@ from ppsyn.data.encoding import encode, encode_marked
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.encoding.table import Fate, fate_of
 from ppsyn.data.ingest import encoded_batches, ingest
-from ppsyn.data.snapshot import Shelf, read_codes, read_contents
+from ppsyn.data.snapshot import Fragment, Shelf, open_snapshot, read_codes, read_contents
 from ppsyn.data.sources import read_batches
 from ppsyn.domain import domain_of
-from ppsyn.errors import DomainRefusedError
+from ppsyn.errors import DomainRefusedError, SourceError
 from ppsyn.schemas.config import PersonUnit
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source
@@ -212,3 +213,32 @@ def test_c8_a_row_of_a_dataframe_is_encoded_as_it_would_be_alone_whatever_the_in
     found = encode(frame, SCHEMA).columns
     expected = np.array([row[:-1] for row in each_alone(rows)])
     assert np.array_equal(np.column_stack(list(found.values())), expected)
+
+
+# Copies
+
+
+def test_c8_copies_of_a_table_that_two_processes_make_at_once_are_never_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each process chooses other rows of the nine persons, one of five: together they could be two.
+    lines = [f"{who},cook,{who}".encode() for _ in range(5) for who in range(9)]
+    person, write, outcomes = PersonUnit(column="who", max_rows=1), Shelf.write, Counter[str]()
+    for turn in range(1, 32):
+        store, writes = open_store(memory()), itertools.count(1)
+
+        def written(shelf: Shelf, name: str, data: bytes) -> Fragment:
+            done = write(shelf, name, data)
+            if next(writes) == turn:  # noqa: B023  # it is called within the turn
+                ingest(csv_of(lines, batch_rows=3), SCHEMA, person, shelf.store, "private")
+            return done
+
+        monkeypatch.setattr(Shelf, "write", written)
+        with suppress(SourceError):
+            ingest(csv_of(lines, batch_rows=3), SCHEMA, person, store, "private")
+        try:
+            (counts,) = open_snapshot(Shelf(store, "private"), SCHEMA).count([("age",)])
+        except SourceError:
+            outcomes["refused"] += 1
+            continue
+        assert counts[:9].tolist() == [1] * 9
+        outcomes["whole"] += 1
+    assert outcomes.keys() == {"refused", "whole"}
