@@ -191,4 +191,13 @@ FAULTS = (
         "A person whose ids are written with two offsets has 2 m rows.",
         "test_equal_ids_are_one_person_over_all_batches_and_others_are_not",
     ),
+    Fault(
+        "a fragment is read without a look at its digest",
+        "C8",
+        "ppsyn/data/snapshot.py",
+        "        if hashlib.sha256(data).hexdigest() != fragment.sha256:\n            raise self.damage_error()\n",
+        "",
+        "Copies that two processes make at once are mixed: of a person each has chosen other rows.",
+        "test_c8_copies_of_a_table_that_two_processes_make_at_once_are_never_mixed",
+    ),
 )
