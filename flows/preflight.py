@@ -82,10 +82,11 @@ def prepare(config: ReleaseConfig, table: TableSchema, *, resume: str | None, is
     """
     with _without_collecting():
         import_module("ppsyn.flows.release")
-        starting = import_module("ppsyn.runs.preflight")
-        begins = resume is None and (is_new or next(starting.unfinished(config, table), None) is None)
+        from ppsyn.runs.preflight import check_possible, unfinished_runs  # noqa: PLC0415  # so that errors come first
+
+        begins = resume is None and (is_new or next(unfinished_runs(config, table), None) is None)
         if begins:
-            for sentence in starting.check_possible(config, table):
+            for sentence in check_possible(config, table):
                 click.echo(sentence, err=True)
         import_module("great_expectations")
     return begins
