@@ -7,7 +7,9 @@ from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
 
-from ppsyn.arrays import Codes
+import numpy as np
+
+from ppsyn.arrays import Codes, Flags
 from ppsyn.errors import ConfigError, SchemaError
 from ppsyn.schemas.table import TableSchema
 
@@ -25,14 +27,45 @@ class Attribute:
     """Whether neighbouring codes are neighbours in meaning."""
 
 
-@dataclass(frozen=True)
-class Domain:
-    """The attributes of an encoded table, in the table's order."""
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """Cells of a marginal in which there can be no row, by a rule of the schema: structural zeros.
 
-    attributes: tuple[Attribute, ...]
+    Attributes:
+        rule: Its name.
+        allowed: Which cells there can be rows in, one axis an attribute.
+    """
+
+    rule: str
+    clique: Clique
+    allowed: Flags
 
     def __post_init__(self) -> None:
-        """Refuse duplicate names and empty attributes."""
+        """Keep the cells as they are."""
+        self.allowed.flags.writeable = False
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when they are those of one rule and the same cells."""
+        return (
+            isinstance(other, Zeros)
+            and (self.rule, self.clique) == (other.rule, other.clique)
+            and np.array_equal(self.allowed, other.allowed)
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the rule and the attributes."""
+        return hash((self.rule, self.clique))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The attributes of an encoded table, in the table's order, and the cells in which there can be no rows."""
+
+    attributes: tuple[Attribute, ...]
+    zeros: tuple[Zeros, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse duplicate names, empty attributes, and zeros of another shape than their attributes have."""
         if not self.attributes:
             raise SchemaError("Expected at least one attribute, got none.")
         if len(self._by_name) != len(self.attributes):
@@ -40,6 +73,9 @@ class Domain:
         for attribute in self.attributes:
             if attribute.size < 1:
                 raise SchemaError(f"Expected attribute {attribute.name!r} to have at least one value.")
+        for zeros in self.zeros:
+            if self.clique(zeros.clique) != zeros.clique or self.shape(zeros.clique) != zeros.allowed.shape:
+                raise SchemaError(f"Expected the rule {zeros.rule!r} to be about the codes of attributes.")
 
     @cached_property
     def _by_name(self) -> dict[str, Attribute]:
@@ -77,6 +113,26 @@ class Domain:
             raise ConfigError(f"Expected distinct attributes, got {listed!r}.")
         return tuple(sorted(listed, key=self.rank.__getitem__))
 
+    def allowed(self, clique: Clique) -> Flags | None:
+        """The cells of a marginal that no rule about its attributes alone forbids; None where no rule is about them."""
+        found: Flags | None = None
+        for zeros in self.zeros:
+            if set(zeros.clique) <= set(clique):
+                part = zeros.allowed.reshape([self[name].size if name in zeros.clique else 1 for name in clique])
+                found = np.broadcast_to(part, self.shape(clique)) if found is None else found & part
+        return found
+
+    def kinds(self, name: str) -> Codes | None:
+        """Numbers codes of an attribute alike that no rule tells apart; None where no rule is about it."""
+        slices = [
+            np.moveaxis(zeros.allowed, zeros.clique.index(name), 0).reshape(self[name].size, -1)
+            for zeros in self.zeros
+            if name in zeros.clique
+        ]
+        if not slices:
+            return None
+        return np.unique(np.concatenate(slices, axis=1), axis=0, return_inverse=True)[1].astype(np.int32).ravel()
+
 
 def non_constant(domain: Domain) -> Clique:
     """The attributes with more than one value; the first one, so that there is one, where none has."""
@@ -106,8 +162,12 @@ def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 
 def domain_of(schema: TableSchema) -> Domain:
-    """The attributes that a table of this schema is encoded to."""
-    return Domain(tuple(Attribute(column.name, column.size, column.is_ordered) for column in schema.columns))
+    """The attributes that a table of this schema is encoded to, and what its rules leave no rows in."""
+    zeros = (Zeros(table.rule.name, table.attributes, table.allowed) for table in schema.tables)
+    return Domain(
+        tuple(Attribute(column.name, column.size, column.is_ordered) for column in schema.attributes),
+        tuple(one for one in zeros if not one.allowed.all()),
+    )
 
 
 def check_codes(codes: Mapping[str, Codes], domain: Domain) -> None:

@@ -88,8 +88,8 @@ class ValidationResult(FrozenModel):
     """One expectation, over the whole table."""
 
     column: str | None
-    """The column, or None if it is about the table."""
-    about: Literal["columns", "dtype", "nulls", "values"]
+    """The column, or the rule's name, or None if it is about the table."""
+    about: Literal["columns", "dtype", "nulls", "values", "follows", "rules"]
     expectation: str
     """As Great Expectations names it."""
     kwargs: dict[str, JsonValue]

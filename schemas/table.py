@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self, cast
 
@@ -11,8 +12,10 @@ from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field
 from pydantic_core import ErrorDetails
 
 from ppsyn.schemas.columns import KINDS, ColumnSchema
+from ppsyn.schemas.derivation import Derivation, derivations
 from ppsyn.schemas.files import SchemaFileError, Unfilled, quoted, read_yaml, rule_of
 from ppsyn.schemas.limits import COLUMNS, TABLE_CODES
+from ppsyn.schemas.rules import Precedence, Reader, Rule, Table, precedences
 from ppsyn.schemas.types import FrozenModel, Text
 
 _CONSEQUENCE = "default_factory_not_called"
@@ -28,6 +31,8 @@ class TableSchema(FrozenModel):
     """Those that are released, each of one of the kinds below."""
     excluded: Annotated[tuple[Text, ...], Field(max_length=COLUMNS)] = ()
     """Columns of the private table that are left out on purpose."""
+    rules: Annotated[tuple[Rule, ...], Field(max_length=COLUMNS)] = ()
+    """What is publicly known of which rows there can be. No row of a release breaks one."""
 
     @field_validator("columns", mode="wrap")
     @classmethod
@@ -60,7 +65,38 @@ class TableSchema(FrozenModel):
             if name in seen:
                 raise ValueError(f"Expected the name {name!r} once in columns and excluded. Remove the second.")
             seen.add(name)
+        named = [rule.name for rule in self.rules]
+        if len(set(named)) < len(named):
+            raise ValueError("Expected the names of rules to differ from each other.")
+        if not self.attributes:
+            raise ValueError("Expected a column that follows from no other.")
+        _ = self.tables
         return self
+
+    @cached_property
+    def attributes(self) -> tuple[ColumnSchema, ...]:
+        """The columns that the model is of: those that follow from no other."""
+        return tuple(column for column in self.columns if column.follows is None)
+
+    @cached_property
+    def derived(self) -> tuple[Derivation, ...]:
+        """The columns that follow from others, each after those that it follows from."""
+        return derivations(self.columns, frozenset((step.before, step.after) for step in self.precedences))
+
+    @cached_property
+    def precedences(self) -> tuple[Precedence, ...]:
+        """The columns of which one is never greater than another."""
+        return precedences(self.rules)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """What the rules allow, over codes of attributes."""
+        return Reader(self.columns, self.derived).tables(self.rules)
+
+    @property
+    def read(self) -> tuple[ColumnSchema, ...]:
+        """The columns that must be in the private table: all but those that are computed whatever it says."""
+        return tuple(one for one in self.columns if one.follows is None or one.follows.broken != "repair")
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -83,9 +119,16 @@ class TableSchema(FrozenModel):
         return yaml.safe_dump(self.model_dump(mode="json", exclude_none=True), sort_keys=False)
 
     def digest(self) -> str:
-        """SHA-256 of the schema as canonical JSON."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """SHA-256 of the schema as canonical JSON; of a schema without rules, as if there were no such thing."""
+        fields = self.model_dump(mode="json", exclude=None if self.rules else {"rules"})
+        fields["columns"] = [_without_nothing(column, "follows") for column in fields["columns"]]
+        canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _without_nothing(fields: dict[str, object], name: str) -> dict[str, object]:
+    """The fields without one that says nothing."""
+    return {key: value for key, value in fields.items() if key != name or value is not None}
 
 
 def _unfilled(document: object) -> Iterator[str]:

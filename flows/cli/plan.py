@@ -105,6 +105,8 @@ class Outlook:
                 }
                 for one in found.singles
             ],
+            "computed": [one.column.name for one in self.table.derived],
+            "rules": [rule.name for rule in self.table.rules],
             "workload": {"marginals": len(plan.workload), "largest_cells": max(map(plan.domain.size, plan.workload))},
             "model_size_mb": {"least": found.smallest_mb, "most": plan.config.max_model_size_mb},
             "one_way": [
@@ -177,6 +179,10 @@ class Outlook:
         degrees_text = ", ".join(f"{count} of {degree}" for degree, count in sorted(degrees.items()))
         largest = max(map(plan.domain.size, plan.workload))
         yield f"workload  {len(plan.workload)} marginals ({degrees_text} attributes), the largest of {largest:,} cells"
+        if self.table.derived:
+            yield f"computed  {', '.join(one.column.name for one in self.table.derived)}: from others, at no cost"
+        if self.table.rules:
+            yield f"rules     {len(self.table.rules)}, which no row of the release will break"
         most_mb = plan.config.max_model_size_mb
         yield f"model     {found.smallest_mb:.3g} MB for single attributes, {most_mb:g} MB at most"
         for number, stage in enumerate(found.stages):

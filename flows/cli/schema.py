@@ -100,17 +100,20 @@ def check(table: str, schema_file: str, anywhere: bool, **location: Any) -> None
       ppsyn schema check people.csv people.yaml
       ppsyn schema check release.yaml people.yaml
     """
+    from ppsyn.domain import domain_of
     from ppsyn.evaluation.schema_check import summarize_encoding
     from ppsyn.flows.preflight import read_schema
+    from ppsyn.possible import check_rules
 
     if not (anywhere or sys.stdout.isatty()):
         raise ConfigError(
             "Expected standard output to be a terminal: the numbers are private, and a file or a log would keep them. "
             "Use --anywhere to print them all the same."
         )
-    named = table_at(table, **location)
-    summary = summarize_encoding(named.source, read_schema(schema_file), named.person)
-    _print_check(summary, named.person)
+    named, described = table_at(table, **location), read_schema(schema_file)
+    check_rules(domain_of(described))
+    summary = summarize_encoding(named.source, described, named.person)
+    _print_check(summary, described, named.person)
     if summary.is_refused:
         sys.exit(Exit.MISTAKE)
 
@@ -139,7 +142,7 @@ _FATES = {
 }
 
 
-def _print_check(summary: EncodingSummary, person: PersonUnit | None) -> None:
+def _print_check(summary: EncodingSummary, schema: TableSchema, person: PersonUnit | None) -> None:
     """Print, column by column, which values there are and what happens to them."""
     click.secho(_WARNING, bold=True)
     kept = "" if person is None else f", {summary.kept} kept after contribution bounding (max_rows={person.max_rows})"
@@ -152,7 +155,33 @@ def _print_check(summary: EncodingSummary, person: PersonUnit | None) -> None:
         for number, line in enumerate(_lines(summary, column))
     ]
     print_table(("column", "values", "rows", "outcome"), rows, numbers=("rows",), unwrapped=("rows",))
+    _print_broken(summary, schema)
     print_lines(_describe_names(summary))
+
+
+_BECOMES = {
+    "repair": "made the nearest possible row",
+    "null": "made null where the rule says so",
+    "drop": "left out",
+}
+
+
+def _print_broken(summary: EncodingSummary, schema: TableSchema) -> None:
+    """Print how many rows break each rule, once all values are in their domains, and what becomes of them."""
+    from ppsyn.schemas.columns.follows import words_of
+
+    rules = [(rule.name, rule.words, rule.broken) for rule in schema.rules]
+    rules += [
+        (one.column.name, f"{one.column.name} {words_of(one.follows)}", one.follows.broken) for one in schema.derived
+    ]
+    rows = [
+        (name, words, str(summary.broken[name]), _BECOMES[policy])
+        for name, words, policy in rules
+        if name in summary.broken
+    ]
+    if rows:
+        click.echo()
+        print_table(("rule", "what it says", "rows that break it", "outcome"), rows, numbers=("rows that break it",))
 
 
 def _lines(summary: EncodingSummary, column: ColumnSchema) -> Iterator[tuple[str, str, str]]:

@@ -4,13 +4,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppsyn.arrays import Codes
 from ppsyn.data.contributions import ContributionBounder
-from ppsyn.data.encoding import check_refusals, encode_marked
+from ppsyn.data.encoding import encode_rows
 from ppsyn.data.snapshot import (
     FORMAT,
     Contents,
@@ -81,7 +82,7 @@ def is_whole(store: Store, prefix: str, schema: TableSchema) -> bool:
 def encoded_batches(
     source: Source, schema: TableSchema, person: PersonUnit | None
 ) -> Iterator[tuple[Batch, dict[str, Codes]]]:
-    """The private table in batches, each with its codes, of which none is refused.
+    """The private table in batches, each with its codes, of which none is refused and none breaks a rule.
 
     Privacy:
         Reads the private table; both parts of what it gives are private.
@@ -90,9 +91,8 @@ def encoded_batches(
         PPSynError: As `ingest`.
     """
     for batch in read_batches(source, schema, person):
-        codes = encode_marked(batch.frame, schema)
-        check_refusals(codes, schema)
-        yield batch, codes
+        rows = encode_rows(batch.frame, schema)
+        yield replace(batch, frame=batch.frame[rows.is_kept]) if not rows.is_kept.all() else batch, rows.codes
 
 
 def _write_table(source: Source, schema: TableSchema, person: PersonUnit | None, shelf: Shelf) -> tuple[Fragment, ...]:

@@ -131,7 +131,7 @@ class CodeRanges:
         """
         if not self._ranges:
             return  # of no rows all is true
-        columns = self._schema.columns
+        columns = self._schema.attributes
         names = Expectation("expect_table_columns_to_match_set", None, {"column_set": [c.name for c in columns]})
         ranges = [
             Expectation("expect_column_values_to_be_between", c.name, {"min_value": 0, "max_value": c.size - 1})

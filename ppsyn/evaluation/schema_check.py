@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from ppsyn.data.contributions import ContributionBounder
+from ppsyn.data.encoding import rows_broken
 from ppsyn.data.encoding.parsing import Fit
 from ppsyn.data.encoding.table import Fate, fate_of, place_column
 from ppsyn.data.sources import names_of, read_batches
@@ -52,6 +53,7 @@ class EncodingSummary:
     Attributes:
         kept: Rows that are left after contribution bounding, if each person counts with some rows only.
         unreadable: Rows that are lines of CSV files that cannot be read.
+        broken: How many rows break each rule, and contradict each column that follows from others; by its name.
     """
 
     names: NameComparison
@@ -60,6 +62,7 @@ class EncodingSummary:
     kept: int | None = None
     unreadable: int = 0
     columns: dict[str, ColumnSchema] = field(default_factory=dict[str, ColumnSchema])
+    broken: Counter[str] = field(default_factory=Counter[str])
 
     @override
     def __repr__(self) -> str:
@@ -90,8 +93,8 @@ def compare_names(source: Source, schema: TableSchema) -> NameComparison:
     """
     found = names_of(source)
     released = [column.name for column in schema.columns]
-    missing = tuple(name for name in released if name not in found)
-    if len(missing) == len(released):
+    missing = tuple(column.name for column in schema.read if column.name not in found)
+    if not set(released) & set(found):
         raise SchemaError(f"Expected the table to have columns of the schema {schema.name!r}; it has none of them.")
     known = {*released, *schema.excluded}
     return NameComparison(
@@ -115,12 +118,12 @@ def lost_columns(source: Source, schema: TableSchema) -> list[str]:
     rows, kept = 0, Counter[str]()
     for batch in read_batches(source, schema, None):
         rows += len(batch.frame)
-        for column in schema.columns:
+        for column in schema.read:
             fits = [fit for fit in Fit if fate_of(fit, column) is Fate.KEPT]
             kept[column.name] += int(np.isin(place_column(batch.frame[column.name], column).fits, fits).sum())
         if rows >= _FIRST_ROWS:
             break
-    return [column.name for column in schema.columns if 2 * kept[column.name] < rows]
+    return [column.name for column in schema.read if 2 * kept[column.name] < rows]
 
 
 def summarize_encoding(source: Source, schema: TableSchema, person: PersonUnit | None) -> EncodingSummary:
@@ -138,15 +141,17 @@ def summarize_encoding(source: Source, schema: TableSchema, person: PersonUnit |
     if person is not None and person.column in names.absent:
         person = None
     summary = EncodingSummary(
-        names, {name: Counter() for name in names.present}, columns={c.name: c for c in reduced.columns}
+        names, {name: Counter() for name in names.present}, columns={c.name: c for c in reduced.read}
     )
     with nullcontext() if person is None else ContributionBounder(person.column, person.max_rows) as bounder:
         for batch in read_batches(source, reduced, person):
             summary.rows += len(batch.frame)
             summary.unreadable += batch.unreadable_lines() if isinstance(source, CsvSource) else 0
-            for column in reduced.columns:
+            for column in reduced.read:
                 fits, counts = np.unique(place_column(batch.frame[column.name], column).fits, return_counts=True)
                 _add(summary.fits[column.name], fits.tolist(), counts.tolist())
+            if reduced.rules or reduced.derived:
+                summary.broken.update({name: int(found.sum()) for name, found in rows_broken(batch.frame, reduced)})
             if bounder is not None and person is not None:
                 bounder.add(batch.frame[person.column])
         if bounder is not None:
@@ -155,9 +160,24 @@ def summarize_encoding(source: Source, schema: TableSchema, person: PersonUnit |
 
 
 def _reduce_schema(schema: TableSchema, names: NameComparison) -> TableSchema:
-    """The part of the schema that the table has; its other columns are excluded."""
-    columns = tuple(column for column in schema.columns if column.name in names.present)
-    return schema.model_copy(update={"columns": columns, "excluded": (*names.excluded, *names.unknown)})
+    """The part of the schema that the table has, all of it read; its other columns are excluded.
+
+    Where columns are missing, nothing follows from others, and no rule is judged.
+    """
+    excluded = (*names.excluded, *names.unknown)
+    if names.missing:
+        present = (column for column in schema.read if column.name in names.present)
+        columns = tuple(one for one in present if one.follows is None)
+        return TableSchema(name=schema.name, columns=columns, excluded=excluded)
+    columns = tuple(_read_too(column) if column.name in names.present else column for column in schema.columns)
+    return TableSchema(name=schema.name, columns=columns, excluded=excluded, rules=schema.rules)
+
+
+def _read_too(column: ColumnSchema) -> ColumnSchema:
+    """The column as one that is read, whatever becomes of the rows that contradict it."""
+    if column.follows is None:
+        return column
+    return column.model_copy(update={"follows": column.follows.model_copy(update={"broken": "drop"})})
 
 
 def _add(counter: Counter[Fit], fits: Sequence[int], counts: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Codes to values, drawn evenly from the bin of each code, or to the bins themselves as the axis of a table."""
+"""Codes to values, drawn evenly from bins and in the order that rules ask for; or to bins as the axis of a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import pandas_dtype
 
-from ppsyn.arrays import Codes, Floats, Ints
+from ppsyn.arrays import Codes, Ints
 from ppsyn.domain import check_codes, domain_of
+from ppsyn.generation.drawing import bring_in_order, draw_reals, draw_whole, tick_of
 from ppsyn.schemas.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -23,6 +24,7 @@ from ppsyn.schemas.columns import (
 )
 from ppsyn.schemas.columns.calendar import DAY_MICROSECONDS
 from ppsyn.schemas.columns.intervals import Intervals
+from ppsyn.schemas.derivation import Values
 from ppsyn.schemas.table import TableSchema
 
 Decoded: TypeAlias = "pd.Series[Any]"
@@ -32,30 +34,52 @@ Decoded: TypeAlias = "pd.Series[Any]"
 def decode(codes: Mapping[str, Codes], schema: TableSchema, rng: np.random.Generator) -> pd.DataFrame:
     """Draw a table that encodes to these codes, in the schema's order of columns and with its dtypes.
 
+    No row breaks a rule of the schema, unless its codes do.
+
     Raises:
         SchemaError: If the codes do not fit the schema.
     """
     check_codes(codes, domain_of(schema))
-    return pd.DataFrame({column.name: decode_column(codes[column.name], column, rng) for column in schema.columns})
+    drawn = {column.name: _draw(codes[column.name], column, rng) for column in schema.attributes}
+    bring_in_order(drawn, codes, schema, rng)
+    for derivation in schema.derived:
+        drawn[derivation.column.name] = derivation.compute(drawn)
+    return pd.DataFrame({column.name: _written(drawn[column.name], column) for column in schema.columns})
 
 
 def decode_column(codes: Codes, column: ColumnSchema, rng: np.random.Generator) -> Decoded:
     """Decode a column; every value encodes to the code it was drawn for."""
+    return _written(_draw(codes, column, rng), column)
+
+
+def _draw(codes: Codes, column: ColumnSchema, rng: np.random.Generator) -> Values:
+    """A value for each code."""
     nulls = codes == column.value_count
     present = np.where(nulls, 0, codes)
     match column:
         case CategoricalColumn() | BooleanColumn():
-            return _pick_labels(column, np.where(nulls, -1, codes))
-        case IntegerColumn():
-            values = _draw_whole(column.drawable, present, rng)
+            return Values(present.astype(np.int64), nulls)
         case RealColumn():
-            values = _draw_reals(column.drawable, present, rng)
+            reals = draw_reals(column.drawable.starts[present], column.drawable.ends[present], rng)
+            return Values(reals.astype(np.dtype(column.decoded_dtype)).astype(np.float64), nulls)
+        case IntegerColumn() | DateColumn() | DatetimeColumn():
+            starts, ends = column.drawable.starts[present], column.drawable.ends[present]
+            return Values(draw_whole(starts, ends, rng) * tick_of(column), nulls)
+
+
+def _written(values: Values, column: ColumnSchema) -> Decoded:
+    """Values as the schema's dtype has them."""
+    match column:
+        case CategoricalColumn() | BooleanColumn():
+            return _pick_labels(column, np.where(values.nulls, np.int32(-1), values.numbers.astype(np.int32)))
         case DateColumn():
-            values = _draw_whole(column.drawable, present, rng).astype("datetime64[D]")
+            numbers = values.numbers.astype("datetime64[D]")
         case DatetimeColumn():
-            values = moments_at(_draw_whole(column.drawable, present, rng) * column.tick, column.zone)
-    decoded = pd.Series(values).astype(pandas_dtype(column.decoded_dtype))
-    return decoded.mask(nulls) if column.nullable else decoded
+            numbers = moments_at(values.numbers.astype(np.int64), column.zone)
+        case _:
+            numbers = values.numbers
+    decoded = pd.Series(numbers).astype(pandas_dtype(column.decoded_dtype))
+    return decoded.mask(values.nulls) if column.nullable else decoded
 
 
 def _pick_labels(column: LabelledColumn, positions: NDArray[np.int32]) -> Decoded:
@@ -65,17 +89,6 @@ def _pick_labels(column: LabelledColumn, positions: NDArray[np.int32]) -> Decode
         return pd.Series(pd.Categorical.from_codes(positions, dtype=dtype))
     labels = pd.Series(column.labels, dtype=pandas_dtype(column.decoded_dtype)).array
     return pd.Series(labels.take(positions, allow_fill=column.nullable))
-
-
-def _draw_whole(intervals: Intervals, codes: Codes, rng: np.random.Generator) -> Ints:
-    starts, ends = (np.asarray(bounds[codes], np.int64) for bounds in (intervals.starts, intervals.ends))
-    return rng.integers(starts, ends, endpoint=True)
-
-
-def _draw_reals(intervals: Intervals, codes: Codes, rng: np.random.Generator) -> Floats:
-    """Draw reals; those that rounding carries past an end of their bin are moved back to it."""
-    starts, ends, shares = intervals.starts[codes], intervals.ends[codes], rng.random(codes.size)
-    return np.clip(starts * (1 - shares) + ends * shares, starts, ends)
 
 
 def moments_at(microseconds: Ints, zone: ZoneInfo | None) -> pd.DatetimeIndex:

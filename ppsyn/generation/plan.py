@@ -40,7 +40,7 @@ class Recipe:
         codes = make_block(self.plan, index, min(BLOCK_ROWS, self.rows - index * BLOCK_ROWS), self.seed)
         # The second key keeps values within bins independent of the codes' own stream.
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(index, 1))))
-        return decode({column.name: codes[column.name] for column in self.schema.columns}, self.schema, rng)
+        return decode({column.name: codes[column.name] for column in self.schema.attributes}, self.schema, rng)
 
     def all_blocks(self) -> Iterator[pd.DataFrame]:
         """All blocks in order, one at a time."""
@@ -48,5 +48,5 @@ class Recipe:
 
     def no_rows(self) -> pd.DataFrame:
         """A table without rows that has the types of all blocks."""
-        codes = {column.name: np.zeros(0, np.int32) for column in self.schema.columns}
+        codes = {column.name: np.zeros(0, np.int32) for column in self.schema.attributes}
         return decode(codes, self.schema, np.random.Generator(np.random.PCG64(0)))

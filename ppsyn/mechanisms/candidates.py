@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ppsyn.arrays import Ints
 from ppsyn.domain import Attribute, Clique, Domain, downward_closure, maximal
-from ppsyn.errors import ConfigError, ModelTooLargeError
+from ppsyn.errors import ConfigError, ModelTooLargeError, SchemaError
 from ppsyn.mechanisms.base import NOISE_L1, State
 from ppsyn.mechanisms.grid import Strategy
 from ppsyn.model.junction_tree import InteractionGraph, interaction_graph, table_mb
@@ -151,11 +152,25 @@ def round_candidates(state: State) -> tuple[Clique, ...]:
 
 
 def check_smallest_model(domain: Domain, cap_mb: float) -> None:
-    """Refuse a domain whose one-way model passes the cap."""
-    needed = interaction_graph(domain, ()).model_mb()
-    if needed > cap_mb:
+    """Refuse a domain whose one-way model passes the cap, or does once it keeps the rules."""
+    needed = interaction_graph(replace(domain, zeros=()), ()).model_mb()
+    if needed <= cap_mb:
+        _check_rules_fit(domain, cap_mb)
+    else:
         largest = sorted(domain.attributes, key=lambda attribute: -attribute.size)[:_NAMED]
         raise ModelTooLargeError(needed, cap_mb, {attribute.name: attribute.size for attribute in largest})
+
+
+def _check_rules_fit(domain: Domain, cap_mb: float) -> None:
+    for count, zeros in enumerate(domain.zeros, 1):
+        needed = interaction_graph(replace(domain, zeros=domain.zeros[:count]), ()).model_mb()
+        if needed > cap_mb:
+            sizes = ", ".join(f"{name!r} has {domain[name].size:,} values" for name in zeros.clique)
+            raise SchemaError(
+                f"Expected rules that a model of max_model_size_mb={cap_mb:g} can keep; with the rule {zeros.rule!r} "
+                f"it takes {needed:.3g} MB: {sizes}. Give columns fewer bins, leave out a rule, or raise "
+                "max_model_size_mb."
+            )
 
 
 def size_limit(state: State, rho: Fraction) -> float:
@@ -225,9 +240,10 @@ def _expected(state: State, clique: Clique, partition: Partition) -> Ints:
 
 
 def full_candidate(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
-    """A marginal cell by cell, less the noise it would carry."""
+    """A marginal cell by cell, less the noise it would carry where there can be rows."""
     cells = finest(state.model.tree.domain.size(clique))
-    return candidate(state, clique, cells, noise_l1(cells, noise_scale(rho, state.plan.sensitivity)), weight)
+    noise = noise_l1(cells, noise_scale(rho, state.plan.sensitivity)) * float(state.model.possible(clique).mean())
+    return candidate(state, clique, cells, noise, weight)
 
 
 def partitioned_candidates(

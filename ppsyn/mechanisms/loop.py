@@ -21,6 +21,7 @@ from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import ENGINES, Effort
 from ppsyn.model.graphical_model import uniform_model
 from ppsyn.model.measurement import Measurement
+from ppsyn.possible import check_rules
 from ppsyn.privacy.budget import round_down
 from ppsyn.privacy.partition import equal_width
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, MeasureRequest, Request, Selected, SelectRequest
@@ -45,9 +46,16 @@ def make_plan(
         mechanism: The mechanism with other constants than its own; only a benchmark has one.
 
     Raises:
+        SchemaError: If rules contradict each other, or cannot be kept under the cap; they are named.
         ConfigError: If the workload names unknown attributes, or the budget is too small to divide.
         ModelTooLargeError: If the domain cannot be modelled under the cap.
     """
+    check_rules(domain)
+    if domain.zeros and config.estimator == "mbi":
+        raise ConfigError(
+            f"Expected estimator: tree with the rule {domain.zeros[0].rule!r} and others of the schema: mbi does not "
+            "keep them. Remove `estimator`."
+        )
     selection.check_smallest_model(domain, config.max_model_size_mb)
     workload = selection.workload_cliques(domain, config.workload)
     turns = selection.rotate(domain, selection.candidate_cliques(domain, workload))

@@ -32,7 +32,7 @@ from ppsyn.model.compression import Compression, compress_attribute, equal_mass_
 from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.budget import divide, round_down
-from ppsyn.privacy.partition import Partition, equal_width, finest
+from ppsyn.privacy.partition import Partition, equal_width, finest, number_groups
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest, noise_scale
 from ppsyn.schemas.config import BudgetFraction, Positive
 from ppsyn.schemas.limits import CODES
@@ -217,10 +217,11 @@ def _large(state: State, most: int) -> list[Attribute]:
 
 
 def _groups(state: State, attribute: Attribute, most: int) -> Partition:
-    expected = state.model.project((attribute.name,))
-    return partition_in_order(expected, (attribute.is_ordered,), lambda arranged: (equal_mass_groups(arranged, most),))[
-        0
-    ]
+    """At most so many groups, and more where rules tell values in them apart."""
+    expected, is_ordered = state.model.project((attribute.name,)), (attribute.is_ordered,)
+    (groups,) = partition_in_order(expected, is_ordered, lambda arranged: (equal_mass_groups(arranged, most),))
+    kinds = state.plan.domain.kinds(attribute.name)
+    return groups if kinds is None else number_groups((groups.groups * (1 + kinds.max()) + kinds).astype(np.int32))
 
 
 def _restated(state: State, name: str, compression: Compression) -> Measurement:

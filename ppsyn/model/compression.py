@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppsyn.arrays import Floats, Ints
-from ppsyn.domain import Attribute, Clique, Domain
+from ppsyn.domain import Attribute, Clique, Domain, Zeros
 from ppsyn.errors import InvariantError
 from ppsyn.generation.sampling import Step
 from ppsyn.privacy.partition import Partition, number_groups
 
-_T = TypeVar("_T", np.int32, np.float64)
+_T = TypeVar("_T", np.int32, np.float64, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +51,23 @@ class Compression:
     domain: Domain
     attributes: Mapping[str, CompressedAttribute] = field(default_factory=dict[str, CompressedAttribute])
 
+    def __post_init__(self) -> None:
+        """Refuse groups of values that a rule tells apart."""
+        for zeros, compressed in zip(self.domain.zeros, self.model_domain.zeros, strict=True):
+            if not np.array_equal(self.spread(zeros.clique, compressed.allowed), zeros.allowed):
+                raise InvariantError(
+                    f"Expected values that the rule {zeros.rule!r} tells apart in groups of their own."
+                )
+
     @cached_property
     def model_domain(self) -> Domain:
         """The attributes as the model has them."""
-        return Domain(tuple(map(self._compress, self.domain.attributes)))
+        return Domain(tuple(map(self._compress, self.domain.attributes)), tuple(map(self._zeros, self.domain.zeros)))
+
+    def _zeros(self, zeros: Zeros) -> Zeros:
+        if not self._touches(zeros.clique):
+            return zeros
+        return replace(zeros, allowed=self._firsts(zeros.clique, zeros.allowed))
 
     def _compress(self, attribute: Attribute) -> Attribute:
         compressed = self.attributes.get(attribute.name)
@@ -90,14 +103,18 @@ class Compression:
         """
         if not self._touches(clique):
             return partition
-        groups = partition.groups.reshape(self.domain.shape(clique))
-        for axis, name in enumerate(clique):
-            if (attribute := self.attributes.get(name)) is not None:
-                groups = groups.take(attribute.firsts, axis)
+        groups = self._firsts(clique, partition.groups.reshape(self.domain.shape(clique)))
         found = Partition(np.ascontiguousarray(groups.ravel()), partition.count, partition.axes)
         if not np.array_equal(self.to_full(clique, found).groups, partition.groups):
             raise InvariantError("A measurement splits a group of values that the model takes as one.")
         return found
+
+    def _firsts(self, clique: Clique, table: NDArray[_T]) -> NDArray[_T]:
+        """Of a table over values the entry of one value of each group."""
+        for axis, name in enumerate(clique):
+            if (attribute := self.attributes.get(name)) is not None:
+                table = table.take(attribute.firsts, axis)
+        return table
 
     def _touches(self, clique: Clique) -> bool:
         return any(name in self.attributes for name in clique)

@@ -7,13 +7,21 @@ from typing import Protocol
 
 import numpy as np
 
-from ppsyn.arrays import Floats
-from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.arrays import Flags, Floats
+from ppsyn.domain import Clique, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.extras import require
 from ppsyn.model import kernel
 from ppsyn.model.compression import Compression
-from ppsyn.model.graphical_model import GraphicalModel, flatten, unflatten, uniform_model
+from ppsyn.model.graphical_model import (
+    ZERO,
+    GraphicalModel,
+    flatten,
+    forbid,
+    unflatten,
+    uniform_model,
+    with_zeros,
+)
 from ppsyn.model.inference_plan import build, flat, unflat
 from ppsyn.model.junction_tree import junction_tree
 from ppsyn.model.measurement import Measurement
@@ -74,13 +82,13 @@ def fit(measurements: Sequence[Measurement], warm: GraphicalModel, effort: Effor
         return Fit(uniform_model(compression), 0.0, 0)
     compressed = [m for m in compress_measurements(compression, measurements) if not m.is_off_tree]
     total = estimate_total(compressed)
-    cliques = maximal(m.clique for m in compressed)
+    cliques = with_zeros(compression.model_domain, (m.clique for m in compressed))
     tree = junction_tree(compression.model_domain, cliques)
     program = build(tree, cliques, compressed)
     theta = _carried_over(compression.model_domain, cliques, warm)
     step = warm.step if warm.step > 0 else 1.0 / total
     theta, beliefs, loss, step, taken = kernel.descend(program, theta, total, step, effort.iterations, effort.tolerance)
-    if warm.potentials and not math.isfinite(loss):
+    if not (math.isfinite(loss) or warm.is_blank):
         # Old potentials that met in a new tree and underflowed there: start afresh.
         return fit(measurements, uniform_model(compression), effort)
     potentials = dict(zip(cliques, unflatten(compression.model_domain, cliques, theta), strict=True))
@@ -102,11 +110,13 @@ def fit_off_tree(tree: GraphicalModel, measurements: Sequence[Measurement], effo
     for clique in sorted({m.clique for m in compressed if m.is_off_tree}):
         measured = [m for m in compressed if m.clique == clique]
         domain = Domain(tuple(tree.compression.model_domain[name] for name in clique))
-        off_tree[clique] = _fit_table(domain, tree.project_compressed(clique), measured, effort)
+        off_tree[clique] = _fit_table(domain, tree.project_compressed(clique), tree.possible(clique), measured, effort)
     return replace(tree, off_tree=off_tree)
 
 
-def _fit_table(domain: Domain, expected: Floats, measured: Sequence[Measurement], effort: Effort) -> Floats:
+def _fit_table(
+    domain: Domain, expected: Floats, possible: Flags, measured: Sequence[Measurement], effort: Effort
+) -> Floats:
     """What was measured of all attributes of a domain together, and else what was expected.
 
     Of all tables that fit as well, mirror descent ends at the one nearest to where it starts, in relative entropy.
@@ -116,7 +126,7 @@ def _fit_table(domain: Domain, expected: Floats, measured: Sequence[Measurement]
     sigma = min(m.scale for m in measured) / _SURER
     known = [Measurement(one, finest(s.size), np.rint(s).astype(np.int64), sigma) for one, s in alone.items()]
     program, total = build(junction_tree(domain, (clique,)), (clique,), [*measured, *known]), float(expected.sum())
-    theta = flat(np.log(np.maximum(expected, _LEAST)))
+    theta = flat(np.where(possible, np.log(np.maximum(expected, _LEAST)), ZERO))
     _, beliefs, *_ = kernel.descend(program, theta, total, 1.0 / total, effort.iterations, effort.tolerance)
     return fit_proportionally(clique, unflat(beliefs, expected.shape), alone)
 
@@ -134,7 +144,7 @@ def _carried_over(domain: Domain, cliques: tuple[Clique, ...], warm: GraphicalMo
         if new is None:
             raise InvariantError("Expected a warm start whose cliques are all measured.")
         potentials[new] += table.reshape([domain[name].size if name in old else 1 for name in new])
-    return flatten(cliques, potentials)
+    return flatten(cliques, {clique: forbid(domain, clique, table) for clique, table in potentials.items()})
 
 
 class Engine(Protocol):

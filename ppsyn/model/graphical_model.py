@@ -1,13 +1,13 @@
 """The graphical model: potentials on cliques, calibrated over a junction tree."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from ppsyn.arrays import Codes, Floats
+from ppsyn.arrays import Codes, Flags, Floats
 from ppsyn.domain import Clique, Domain, maximal
 from ppsyn.errors import InvariantError
 from ppsyn.generation.refinement import Aim, cuts_of, within_reach
@@ -21,6 +21,9 @@ from ppsyn.model.projection import Projector
 
 FIRST_STEP = 0.0
 """A model that was never fitted has no step to resume from."""
+
+ZERO = -1e300
+"""The potential of a cell in which there can be no row: finite, so that steps may be taken from it, and lost in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,11 @@ class GraphicalModel:
     @cached_property
     def _agreeing(self) -> dict[Clique, Floats]:
         return {}
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing but rules is known: all rows that they leave are alike."""
+        return all(((table == 0.0) | (table == ZERO)).all() for table in self.potentials.values())
 
     @property
     def tree_only(self) -> "GraphicalModel":
@@ -108,6 +116,37 @@ class GraphicalModel:
     def _aim(self, clique: Clique) -> Aim:
         return Aim(self._named(clique), self.project_compressed(clique).ravel() / self.total)
 
+    @cached_property
+    def _leaves_rows(self) -> tuple[Flags | None, ...]:
+        """The cells of each node that can be completed further down the tree; None where that are all."""
+        tree, found = self.tree, list[Flags | None]([None] * len(self.tree.nodes))
+        if not tree.domain.zeros:
+            return tuple(found)
+        for index in range(len(tree.nodes) - 1, -1, -1):
+            node = tree.nodes[index]
+            allowed = tree.domain.allowed(node)
+            for child in tree.neighbours[index]:
+                below = found[child] if child != tree.parents[index] else None
+                if below is not None:
+                    apart = tuple(a for a, name in enumerate(tree.nodes[child]) if name not in node)
+                    shape = [tree.domain[name].size if name in tree.nodes[child] else 1 for name in node]
+                    message = below.any(axis=apart).reshape(shape)
+                    allowed = message if allowed is None else allowed & message
+            found[index] = None if allowed is None else np.broadcast_to(allowed, tree.domain.shape(node))
+        return tuple(found)
+
+    def possible(self, clique: Clique) -> Flags:
+        """In which cells of a marginal the rules leave rows, over the groups of values that the model holds apart."""
+        if not self.domain.zeros:
+            return np.ones(self.compression.model_domain.shape(clique), np.bool_)
+        return self._uniform.project(clique) > 0
+
+    @cached_property
+    def _uniform(self) -> Projector:
+        """The model that nothing but the rules is known of."""
+        uniform = uniform_model(self.compression)
+        return Projector(uniform.tree, uniform.beliefs, uniform.total)
+
     def steps(self) -> tuple[Step, ...]:
         """The model as a chain of conditional tables, over `compression.generation_domain`."""
         steps = (self._step(index) for index in range(len(self.tree.nodes)) if self._new(index))
@@ -121,6 +160,10 @@ class GraphicalModel:
         given, new, node = self.tree.separator(index), self._new(index), self.tree.nodes[index]
         table = np.transpose(self.beliefs[index], [node.index(name) for name in (*given, *new)])
         weights = np.ascontiguousarray(table).reshape(self.tree.domain.size(given), self.tree.domain.size(new))
+        if (leaves := self._leaves_rows[index]) is not None:
+            # What has no mass left, and comes up all the same, takes any cell that breaks no rule.
+            spare = np.transpose(leaves, [node.index(name) for name in (*given, *new)]).reshape(weights.shape)
+            weights = np.where(weights.any(axis=1, keepdims=True), weights, spare)
         return Step(self._named(given), self._named(new), weights)
 
     def _named(self, clique: Clique) -> Clique:
@@ -140,12 +183,19 @@ def calibrate(
     off_tree: Mapping[Clique, Floats] | None = None,
 ) -> GraphicalModel:
     """The model with the given potentials, bit for bit as a fit that ended on them."""
-    cliques, off_tree = maximal(potentials), dict(off_tree or {})
-    if len(cliques) != len(potentials):
+    off_tree, domain = dict(off_tree or {}), compression.model_domain
+    if len(maximal(potentials)) != len(potentials):
         raise InvariantError("Expected potentials on cliques that do not contain each other.")
+    cliques = with_zeros(domain, potentials)
+    potentials = {
+        clique: forbid(domain, clique, potentials.get(clique, np.zeros(domain.shape(clique))))
+        for clique in (*potentials, *(clique for clique in cliques if clique not in potentials))
+    }
+    if len(cliques) != len(potentials):
+        raise InvariantError("Expected potentials on all that a rule is about.")
     if not all(np.isfinite(table).all() and (table >= 0).all() for table in off_tree.values()):
         raise InvariantError("Expected off-tree marginals that are finite and non-negative.")
-    tree = junction_tree(compression.model_domain, cliques)
+    tree = junction_tree(domain, cliques)
     program = build(tree, cliques, ())
     beliefs, marginals = np.zeros(program.node_start[-1]), np.zeros(program.marginals)
     loss = kernel.infer(program, flatten(cliques, potentials), total, beliefs, marginals, np.zeros_like(marginals))
@@ -153,7 +203,7 @@ def calibrate(
         raise InvariantError("Expected potentials that leave the model its mass.")
     return GraphicalModel(
         compression.domain,
-        dict(potentials),
+        potentials,
         total,
         step,
         tree,
@@ -161,6 +211,17 @@ def calibrate(
         compression,
         off_tree,
     )
+
+
+def with_zeros(inner: Domain, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """The cliques that carry potentials: those measured and those that rules are about, of which no other contains."""
+    return maximal((*cliques, *(zeros.clique for zeros in inner.zeros)))
+
+
+def forbid(inner: Domain, clique: Clique, potentials: Floats) -> Floats:
+    """The potentials of a clique, with the cells that rules about it forbid at zero mass."""
+    allowed = inner.allowed(clique)
+    return potentials if allowed is None else np.where(allowed, potentials, ZERO)
 
 
 def flatten(cliques: tuple[Clique, ...], potentials: Mapping[Clique, Floats]) -> Floats:

@@ -164,10 +164,10 @@ def _connect(adjacency: Adjacency, ranks: Sequence[int]) -> None:
 
 
 def interaction_graph(domain: Domain, cliques: Iterable[Clique]) -> InteractionGraph:
-    """The graph of the cliques."""
+    """The graph of the cliques, and of the attributes that rules join."""
     n = len(domain.attributes)
     adjacency = np.zeros((n, n), np.bool_)
-    for clique in cliques:
+    for clique in (*cliques, *(zeros.clique for zeros in domain.zeros)):
         _connect(adjacency, [domain.rank[name] for name in clique])
     return InteractionGraph(domain, adjacency)
 
@@ -212,7 +212,7 @@ class JunctionTree:
 
 
 def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
-    """A junction tree whose nodes hold every clique. Deterministic."""
+    """A junction tree whose nodes hold every clique and what every rule is about. Deterministic."""
     nodes = interaction_graph(domain, cliques).maximal_cliques()
     meeting = {pair for holders in _holders(nodes).values() for pair in combinations(holders, 2)}
     edges = sorted((-len(set(nodes[i]) & set(nodes[j])), i, j) for i, j in meeting)

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppsyn.arrays import Codes, Floats
-from ppsyn.domain import Clique, Domain, maximal
+from ppsyn.domain import Clique, Domain
 from ppsyn.errors import InvariantError
 from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import Effort, Fit, compress_measurements, estimate_total, fit_off_tree
-from ppsyn.model.graphical_model import FIRST_STEP, GraphicalModel, calibrate, uniform_model
+from ppsyn.model.graphical_model import FIRST_STEP, GraphicalModel, calibrate, uniform_model, with_zeros
 from ppsyn.model.measurement import Measurement, unit_of
 from ppsyn.privacy.partition import Partition, finest
 from ppsyn.privacy.residuals import Axes
@@ -138,7 +138,7 @@ def model_from_mbi(domain: Domain, field: mbi.MarkovRandomField) -> GraphicalMod
     """The model with mbi's potentials, calibrated here."""
     potentials: dict[Clique, Floats] = {}
     tables = {domain.clique(map(str, clique)): clique for clique in field.potentials.cliques}
-    for clique in maximal(tables):
+    for clique in with_zeros(domain, tables):
         potentials[clique] = np.zeros(domain.shape(clique))
     for clique, key in tables.items():
         outer = next(other for other in potentials if set(clique) <= set(other))

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from pydantic import JsonValue
 
+from ppsyn.data.encoding import rows_broken
 from ppsyn.data.encoding.parsing import Fit, Raw
 from ppsyn.data.encoding.table import read_positions
 from ppsyn.data.validation import Expectation, judge
 from ppsyn.schemas.columns import BinnedColumn, BooleanColumn, CategoricalColumn, ColumnSchema
+from ppsyn.schemas.columns.follows import words_of
 from ppsyn.schemas.columns.intervals import Axis
 from ppsyn.schemas.manifest import Validation, ValidationResult
 from ppsyn.schemas.table import TableSchema
@@ -26,30 +28,34 @@ _LONG = 1_000
 class _Check:
     """An expectation, and the view of a block that it is held against."""
 
-    about: Literal["columns", "dtype", "nulls", "values"]
+    about: Literal["columns", "dtype", "nulls", "values", "follows", "rules"]
     run: Expectation
     """As it is run: dates and moments as numbers."""
     kwargs: dict[str, JsonValue]
     """The result as it is published."""
+    subject: str | None = None
+    """What it is told of, if not of the column that it is run on."""
 
 
 def validate(blocks: Iterator[pd.DataFrame], schema: TableSchema) -> Validation:
     """Hold a synthetic table against its schema, block by block, with one verdict.
 
     It has the schema's columns in order, of the decoded dtypes, with values of the
-    domain, and nulls only where the schema allows them.
+    domain, and nulls only where the schema allows them; and no row breaks a rule.
     """
     checks = _checks(schema)
     met = dict.fromkeys(range(len(checks)), True)
     for block in blocks:
         for about, view in _views(block, schema).items():
             numbers = [number for number, check in enumerate(checks) if check.about == about]
+            if not numbers:
+                continue
             verdicts = judge(view, [checks[number].run for number in numbers])
             for number, verdict in zip(numbers, verdicts, strict=True):
                 met[number] &= verdict.success
     results = tuple(
         ValidationResult(
-            column=check.run.column,
+            column=check.subject or check.run.column,
             about=check.about,
             expectation=check.run.name,
             kwargs=check.kwargs,
@@ -70,7 +76,19 @@ def _checks(schema: TableSchema) -> list[_Check]:
         if not column.nullable:
             checks.append(_Check("nulls", Expectation("expect_column_values_to_not_be_null", column.name, {}), {}))
         checks.append(_domain(column))
+    told: list[tuple[Literal["follows", "rules"], str, str]] = [
+        *(("rules", rule.name, rule.words) for rule in schema.rules),
+        *(("follows", one.column.name, words_of(one.follows)) for one in schema.derived),
+    ]
+    for number, (about, name, words) in enumerate(told):
+        kept = Expectation("expect_column_values_to_be_in_set", _rule(number), {"value_set": [True]})
+        checks.append(_Check(about, kept, {"rule": words}, name))
     return checks
+
+
+def _rule(number: int) -> str:
+    """What a view calls the rows that keep a rule: columns and rules may share a name."""
+    return f"rule {number}"
 
 
 def _domain(column: ColumnSchema) -> _Check:
@@ -110,7 +128,23 @@ def _views(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.DataFrame]:
     block = block.reset_index(drop=True)
     dtypes = {name: [str(block[name].dtype)] for name in _present(block, schema)}
     values = {name: _seen(block[name], column) for name, column in _present(block, schema).items()}
-    return {"columns": block.iloc[:0], "dtype": pd.DataFrame(dtypes), "nulls": block, "values": pd.DataFrame(values)}
+    kept = _kept(block, schema)
+    return {
+        "columns": block.iloc[:0],
+        "dtype": pd.DataFrame(dtypes),
+        "nulls": block,
+        "values": pd.DataFrame(values),
+        "rules": kept,
+        "follows": kept,
+    }
+
+
+def _kept(block: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """Which rows keep which rule; none does in a block without all columns."""
+    count = len(schema.rules) + len(schema.derived)
+    if len(_present(block, schema)) < len(schema.columns):
+        return pd.DataFrame({_rule(number): [False] for number in range(count)})
+    return pd.DataFrame({_rule(number): ~found for number, (_, found) in enumerate(rows_broken(block, schema))})
 
 
 def _is_long(column: ColumnSchema) -> bool:

@@ -15,6 +15,7 @@ from ppsyn.reports.charts import SURE
 from ppsyn.reports.formatting import plural
 from ppsyn.reports.pages import render_page
 from ppsyn.schemas.columns import ColumnSchema
+from ppsyn.schemas.columns.follows import words_of
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.synthesis import Synthesis
 
@@ -275,7 +276,7 @@ def _described(facts: Facts, column: ColumnSchema) -> list[str]:
         column.name,
         column.kind,
         column.decoded_dtype,
-        column.rule.removeprefix("expected "),
+        column.rule.removeprefix("expected ") if column.follows is None else words_of(column.follows),
         str(column.size),
         "yes" if column.nullable else "no",
         column.outside,

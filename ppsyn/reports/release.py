@@ -95,6 +95,7 @@ class Page:
     report: str
     factor: str | None
     column_values: Mapping[str, str]
+    rules: Sequence[tuple[str, str, bool]]
     spending: Spending
     account_bar: Markup
     account_legend: Sequence[Legend]
@@ -143,12 +144,14 @@ def render(released: Released, name: str) -> bytes:
     related = {name for edge in edges for name in (edge.first, edge.second)}
     account_legend, account_bar = _account_bar(manifest.account.cap, manifest.guarantee.rho)
     release_legend, release_bar = _release_bar(spending, manifest.guarantee.rho)
+    kept = [one for one in released.validation.results if one.about in ("rules", "follows")]
     checks = [(one.column or "the table", _expectation(one), one.success) for one in released.validation.results]
     page = Page(
         released=released,
         report=name,
         factor=_factor(manifest.guarantee),
         column_values={column.name: _describe_values(column) for column in manifest.table.columns},
+        rules=[(one.column or "", _rule(one), one.success) for one in kept],
         spending=spending,
         account_bar=account_bar,
         account_legend=account_legend,
@@ -327,10 +330,17 @@ def _expectation(result: ValidationResult) -> str:
             return f"Its type is {join_names(_texts(result.kwargs.get('value_set')))}"
         case "nulls":
             return "No value is missing"
+        case "rules" | "follows":
+            return f"No row breaks the rule: {_rule(result)}"
         case "values" if "value_set" in result.kwargs:
             return f"Every value is one of {join_names(_texts(result.kwargs['value_set']))}"
         case "values":
             return f"Every value lies from {result.kwargs.get('min_value')} to {result.kwargs.get('max_value')}"
+
+
+def _rule(result: ValidationResult) -> str:
+    words = str(result.kwargs.get("rule"))
+    return f"{result.column} {words}" if result.about == "follows" else words
 
 
 def _texts(values: JsonValue) -> list[str]:

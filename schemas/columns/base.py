@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from ppsyn.schemas.columns.follows import Follows
 from ppsyn.schemas.columns.intervals import Intervals, check_size
 from ppsyn.schemas.limits import CODES
 from ppsyn.schemas.types import Count, Flag, FrozenModel, Outside, Text
@@ -32,6 +33,8 @@ class Column(FrozenModel, ABC, Generic[V]):
     """The value that outsiders become."""
     outside: Outside = "clip"
     """Where outsiders go."""
+    follows: Follows | None = None
+    """How its values follow from those of other columns, if they do; it is then computed, and costs no budget."""
 
     @property
     @abstractmethod

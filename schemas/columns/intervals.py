@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ppsyn.schemas.limits import CODES
 
 Axis: TypeAlias = NDArray[np.int64 | np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +27,7 @@ class Intervals:
         positions = np.searchsorted(self.starts, values, side="right") - 1
         return np.clip(positions, 0, len(self.starts) - 1).astype(np.int32)
 
-    def hold(self, values: Axis) -> NDArray[np.bool_]:
+    def hold(self, values: Axis) -> Flags:
         """Whether each value lies between the first start and the last end."""
         return (values >= self.starts[0]) & (values <= self.ends[-1])
 

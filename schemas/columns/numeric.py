@@ -78,6 +78,8 @@ class RealColumn(Binned[Real, float]):
             return equal_real_starts(lower, upper, self.bins)
         if self.step is not None:
             return stepped_real_starts(lower, upper, self.step)
+        if self.follows is not None:
+            return [lower]
         raise undivided(self.dividers)
 
     @override

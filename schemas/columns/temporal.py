@@ -48,6 +48,8 @@ class _Temporal(Binned[V, int], Generic[V]):
             return equal_whole_starts(lower, upper, self.bins)
         if self._unit is not None:
             return self.unit_starts(lower, upper, self._unit)
+        if self.follows is not None:
+            return [lower]
         raise undivided(self.dividers)
 
     @override

@@ -10,7 +10,36 @@ LOOP = "ppsyn/data/sources/csv_lines.py"
 CSV = "ppsyn/data/sources/csv.py"
 STABILITY = "ppsyn/data/sources/sql_stability.py"
 
+RULES = "ppsyn/data/encoding/rules.py"
+
 FAULTS = (
+    Fault(
+        "all rows that break rules become what the first of them becomes",
+        "C8",
+        "ppsyn/possible.py",
+        "            settled = _settle(distinct.astype(np.int64), names, domain, part)[places.ravel()]\n",
+        "            settled = _settle(distinct.astype(np.int64), names, domain, part)[places.ravel() * 0]\n",
+        "One row moves all others that break a rule.",
+        "test_c8_what_becomes_of_a_row_that_breaks_a_rule_depends_on_no_other_row",
+    ),
+    Fault(
+        "a row that breaks a rule takes all others along",
+        "C8",
+        RULES,
+        "            is_kept &= ~is_broken\n",
+        "            is_kept &= ~is_broken.any()\n",
+        "Whether a row is left out depends on others.",
+        "test_c8_what_becomes_of_a_row_that_breaks_a_rule_depends_on_no_other_row",
+    ),
+    Fault(
+        "a row that breaks a rule makes others null",
+        "C8",
+        RULES,
+        "np.where(is_broken, np.int32(columns[name].value_count), settled[name])",
+        "np.where(is_broken.any(), np.int32(columns[name].value_count), settled[name])",
+        "One row moves all others.",
+        "test_c8_what_becomes_of_a_row_that_breaks_a_rule_depends_on_no_other_row",
+    ),
     Fault(
         "the curator of a synthesis is not told of max_rows",
         "C8",

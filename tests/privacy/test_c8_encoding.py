@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from privacy.instruments import Watched, watch_draws
 from privacy.releases import SCHEMA, SETTINGS, private_frame
 from support.published import begin
+from support.ruled import POLICIES, private_rows, ruled_schema
 from support.statistical import ALPHA, frequencies_p_value
 from support.strategies import columns, raw_values
 
 from ppsyn import synthesize
 from ppsyn.data.contributions import ContributionBounder, Keys, bound_contributions
-from ppsyn.data.encoding import encode
+from ppsyn.data.encoding import encode, encode_marked, encode_rows
 from ppsyn.domain import domain_of
 from ppsyn.errors import SchemaError
 from ppsyn.privacy.requests import GRID
@@ -338,3 +339,46 @@ def test_c8_a_duration_stops_no_encoding_and_is_no_number(odd: object, column: C
 def test_c8_a_duration_is_no_id_and_is_refused(odd: object) -> None:
     with pytest.raises(SchemaError, match="plain identifiers"):
         kept_of([[odd]])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(seed=st.integers(0, 10**6), rows=st.integers(1, 30), place=st.integers(0, 29))
+@settings(deadline=None, max_examples=30)
+def test_c8_what_becomes_of_a_row_that_breaks_a_rule_depends_on_no_other_row(
+    policy: str, seed: int, rows: int, place: int
+) -> None:
+    schema, frame, gone = ruled_schema(policy), private_rows(rows, seed), place % rows
+    whole, fewer = encode_rows(frame, schema), encode_rows(frame.drop(index=gone), schema)
+    alone = encode_rows(frame.iloc[[gone]], schema)
+    assert np.delete(whole.is_kept, gone).tolist() == fewer.is_kept.tolist()
+    assert whole.is_kept[gone] == alone.is_kept[0]
+    at = int(whole.is_kept[:gone].sum())
+    for name, codes in whole.codes.items():
+        assert codes[at : at + alone.codes[name].size].tolist() == alone.codes[name].tolist()
+        assert np.delete(codes, range(at, at + alone.codes[name].size)).tolist() == fewer.codes[name].tolist()
+
+
+def test_c8_rules_stop_no_encoding_and_leave_persons_their_rows() -> None:
+    schema = ruled_schema("drop").model_copy(update={"excluded": ("who",)})
+    frame = private_rows(400).assign(who=np.arange(400) % 40)
+    release = synthesize(frame, schema, rho=1.0, person=("who", 3), progress=False, rounds=2)
+    assert all((codes >= 0).all() for codes in encode(frame, schema).columns.values())
+    assert release.rho == 1
+
+
+def forget_rows_of_the_first(schema: TableSchema, frame: pd.DataFrame) -> list[int]:
+    """A wrong way: every row that breaks a rule becomes what the first such row becomes."""
+    codes = encode(frame, schema).columns["status"].copy()
+    raw = encode_marked(frame, schema)["status"]
+    moved = np.flatnonzero(codes != raw)
+    codes[moved] = codes[moved[0]] if moved.size else 0
+    return codes.tolist()
+
+
+def test_c8_a_repair_that_looks_at_other_rows_is_caught() -> None:
+    schema, frame = ruled_schema(), private_rows(60, 4)
+    whole = forget_rows_of_the_first(schema, frame)
+    assert any(
+        whole[:gone] + whole[gone + 1 :] != forget_rows_of_the_first(schema, frame.drop(index=gone))
+        for gone in range(60)
+    )

@@ -237,7 +237,7 @@ def _fail_at(point: str, canary: str) -> None:
     write = records.write_codes
     match point:
         case "encode" | "panic":
-            records.encode_marked = fail
+            records.encode_rows = fail
         case "count":
             counter.counts = fail
         case "store":

@@ -12,7 +12,7 @@ from ppsyn.arrays import Codes
 from ppsyn.data.encoding.numbers import find_labels, find_truths, read_real, read_whole
 from ppsyn.data.encoding.parsing import Fit, Raw, Reading
 from ppsyn.data.encoding.temporal import read_days, read_moments
-from ppsyn.domain import Domain, check_codes, domain_of
+from ppsyn.domain import Domain, check_codes
 from ppsyn.errors import DomainRefusedError, SchemaError
 from ppsyn.schemas.columns import (
     BinnedColumn,
@@ -43,23 +43,6 @@ class EncodedTable:
         return f"EncodedTable({', '.join(self.domain.names)})"
 
 
-def encode(frame: pd.DataFrame, schema: TableSchema) -> EncodedTable:
-    """Encode a private table.
-
-    Privacy:
-        The code of a value depends on the schema and on that value alone, not on
-        another row nor on the index, so neighbouring tables have neighbouring
-        encodings. Nothing but a column that refuses can stop it.
-
-    Raises:
-        SchemaError: If a column is missing, repeated, or neither in `columns` nor in `excluded`.
-        DomainRefusedError: If a column whose policy is to refuse holds a value outside its domain.
-    """
-    codes = encode_marked(frame, schema)
-    check_refusals(codes, schema)
-    return EncodedTable(domain_of(schema), codes)
-
-
 def check_refusals(codes: Mapping[str, Codes], schema: TableSchema) -> None:
     """Stop if a column has refused a value.
 
@@ -70,7 +53,7 @@ def check_refusals(codes: Mapping[str, Codes], schema: TableSchema) -> None:
     Raises:
         DomainRefusedError: If a column refuses a value; the first such column of the schema.
     """
-    for column in schema.columns:
+    for column in schema.attributes:
         if (codes[column.name] == REFUSED).any():
             raise refusal_of(column)
 
@@ -85,7 +68,7 @@ def encode_marked(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Codes]:
         SchemaError: If a column is missing, repeated, or neither in `columns` nor in `excluded`.
     """
     _check_names(frame, schema)
-    return {column.name: mark_column(frame[column.name], column) for column in schema.columns}
+    return {column.name: mark_column(frame[column.name], column) for column in schema.attributes}
 
 
 def _check_names(frame: pd.DataFrame, schema: TableSchema) -> None:
@@ -98,9 +81,9 @@ def _check_names(frame: pd.DataFrame, schema: TableSchema) -> None:
         if name not in names and name not in schema.excluded:
             raise SchemaError(f"Expected no column {name!r} in the table; add it to columns or to excluded.")
         present.add(name)
-    for name in names:
-        if name not in present:
-            raise SchemaError(f"Expected a column {name!r} in the table.")
+    for column in schema.read:
+        if column.name not in present:
+            raise SchemaError(f"Expected a column {column.name!r} in the table.")
 
 
 REFUSED = -1

@@ -71,12 +71,12 @@ def guarded(frames: Iterator[pd.DataFrame], broken: tuple[type[Exception], ...],
 
 
 def needed_columns(schema: TableSchema, person: PersonUnit | None) -> list[str]:
-    """The columns to read: those of the schema, then the person column.
+    """The columns to read: those of the schema but for those that are computed anyhow, then the person column.
 
     Raises:
         SchemaError: If the person column is not among those left out of the release.
     """
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.read]
     if person is None:
         return names
     if person.column not in schema.excluded:
@@ -97,8 +97,9 @@ def check_names(found: Sequence[str], fragment: str, schema: TableSchema) -> Non
     Raises:
         SourceError: It names the fragment and the column.
     """
-    expected = [*(column.name for column in schema.columns), *schema.excluded]
-    for name in expected:
+    wanted = [*(column.name for column in schema.read), *schema.excluded]
+    expected = {*wanted, *(column.name for column in schema.columns)}
+    for name in wanted:
         if name not in found:
             advice = " or take it out of `excluded`" if name in schema.excluded else ""
             raise SourceError(f"Expected a column {name!r} in {fragment}. Add it there{advice}.")

@@ -131,7 +131,7 @@ def read_batches(source: Source, schema: TableSchema, person: PersonUnit | None)
 def _check_fragment(fragment: Fragment, source: _Files, schema: TableSchema, person: PersonUnit | None) -> list[str]:
     """The columns of the file itself; those that it lacks are in the names of its folders."""
     own = csv_names(fragment, source) if isinstance(source, CsvSource) else parquet_names(fragment)
-    columns = [column.name for column in schema.columns]
+    columns = [column.name for column in schema.read]
     lacking = [name for name in (*columns, *schema.excluded) if name not in own and name in fragment.partition]
     if set(columns) <= set(lacking):
         raise SourceError(f"Expected a column of the schema in {fragment.url} itself, not in the name of its folder.")
