@@ -51,9 +51,8 @@ def test_the_files_of_a_claim_begin_with_its_own(claim: str) -> None:
     assert files_of(claim)[0].startswith(f"tests/privacy/test_{claim.lower()}_")
 
 
-@pytest.mark.parametrize(
-    "fault", [FORGETFUL, pytest.param(MISPRICED, marks=pytest.mark.slow)], ids=lambda fault: fault.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [FORGETFUL, MISPRICED], ids=lambda fault: fault.name)
 def test_a_fault_is_caught_by_a_test_of_its_claim(copy: Copy, fault: Fault) -> None:
     outcome = try_fault(copy, fault)
     assert (outcome.verdict, outcome.test.split("[")[0]) == ("caught", fault.told_by)
@@ -69,12 +68,9 @@ def test_the_page_says_what_survived() -> None:
     assert "| **nothing: survived** |" in section_of("C2", [(HARMLESS, Outcome("survived"))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "new",
-    [
-        GROUPS.replace("exact_counts", "no_such_name"),
-        pytest.param(f"    import no_such_module\n{GROUPS}", marks=pytest.mark.slow),
-    ],
+    "new", [GROUPS.replace("exact_counts", "no_such_name"), f"    import no_such_module\n{GROUPS}"]
 )
 def test_a_patch_that_is_no_program_is_not_caught(copy: Copy, new: str) -> None:
     outcome = try_fault(copy, replace(HARMLESS, new=new, told_by="test_c2_the_declared_sensitivity_is_attained"))
@@ -82,6 +78,7 @@ def test_a_patch_that_is_no_program_is_not_caught(copy: Copy, new: str) -> None:
     assert "no_such" in outcome.detail
 
 
+@pytest.mark.slow
 def test_a_patch_that_cannot_be_imported_is_not_caught(copy: Copy) -> None:
     text = '"""The score of a candidate,'
     fault = Fault("no module", "C2", "ppsyn/privacy/scores.py", text, f"import no_such_module\n{text}", "")

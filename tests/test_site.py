@@ -21,6 +21,8 @@ from ppsyn.flows.cli.output import MEANINGS
 from ppsyn.schemas.release import ReleaseConfig
 from ppsyn.schemas.table import TableSchema
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = (360, 1440)
 THEMES: tuple[Theme, ...] = ("light", "dark")
 NOTEBOOK = ROOT / "docs" / "ten-minutes.ipynb"
@@ -109,14 +111,12 @@ def test_the_notebook_is_kept_without_results() -> None:
     assert [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []
 
 
-@pytest.mark.slow
 def test_the_notebook_is_shown_with_results(site: Path) -> None:
     shown = page_of(site, "ten-minutes")
     assert "rho=0.0149731" in shown
     assert "<img" in shown
 
 
-@pytest.mark.slow
 def test_what_the_site_cannot_vouch_for_is_an_error(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", docs)
@@ -135,7 +135,6 @@ def test_a_page_opens_from_disk_without_an_error_or_the_network(browser: Browser
     assert_opens_alone(browser, pages, VARIED)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_opens_from_disk_without_an_error_or_the_network(browser: Browser, site: Path, name: str) -> None:
     assert_opens_alone(browser, site, name)
@@ -154,7 +153,6 @@ def assert_opens_alone(browser: Browser, site: Path, name: str) -> None:
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:"))] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_overflows(browser: Browser, site: Path, name: str, width: int) -> None:
@@ -164,7 +162,6 @@ def test_nothing_overflows(browser: Browser, site: Path, name: str, width: int) 
         assert page.evaluate(CUT_OFF) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_everybody_can_read_it(browser: Browser, site: Path, name: str, theme: Theme) -> None:

@@ -92,7 +92,7 @@ def test_a_run_that_is_killed_before_it_is_written_down_reserved_nothing_and_can
     assert objects(stage.root) == {}
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_while_it_tries_its_stores_and_given_up_leaves_nothing(stage: Stage, nth: int) -> None:
     file = str(stage.write())
     died = stage.start("release", file, point="tried", nth=nth).wait()

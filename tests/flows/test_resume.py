@@ -59,9 +59,9 @@ def finishes(stage: Stage, file: Path | str, run: str) -> bool:
     ("setting", "difference"),
     [
         ("privacy.epsilon=3.0", "privacy.epsilon was 4.0 and is 3.0 now."),
-        ("algorithm.rounds=5", "algorithm.rounds was 4 and is 5 now."),
-        ("generation.seed=8", "generation.seed was 7 and is 8 now."),
         ("algorithm.workload.degree=1", "algorithm.workload.degree was 2 and is 1 now."),
+        pytest.param("algorithm.rounds=5", "algorithm.rounds was 4 and is 5 now.", marks=pytest.mark.slow),
+        pytest.param("generation.seed=8", "generation.seed was 7 and is 8 now.", marks=pytest.mark.slow),
     ],
 )
 def test_another_setting_is_refused_by_name_with_both_values(broken: Broken, setting: str, difference: str) -> None:
@@ -115,7 +115,9 @@ def test_who_is_refused_is_not_told_to_try_the_same_again(broken: Broken) -> Non
     assert "To go on" not in broken.stage.start(*arguments).wait().stderr
 
 
-@pytest.mark.parametrize("name", ["20200101-000000-00000000", "", "../out"])
+@pytest.mark.parametrize(
+    "name", ["20200101-000000-00000000", *(pytest.param(n, marks=pytest.mark.slow) for n in ("", "../out"))]
+)
 def test_a_run_that_does_not_exist_cannot_be_resumed(broken: Broken, name: str) -> None:
     ended = broken.stage.start("release", str(broken.file), "--resume", name).wait()
     assert ended.code == 4
@@ -152,7 +154,8 @@ def test_of_two_processes_that_resume_a_run_at_once_none_draws_what_the_other_dr
     assert finishes(stage, file, run)
 
 
-@pytest.mark.parametrize("trial", [pytest.param(0), *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))])
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", range(8))
 def test_of_three_processes_that_resume_a_run_at_once_one_publishes_it(stage: Stage, trial: int) -> None:
     file = str(stage.write())
     run = run_of(stage.start("release", file, point=("answer", "artifacts")[trial % 2], nth=(7, 1)[trial % 2]).wait())

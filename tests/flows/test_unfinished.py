@@ -53,6 +53,7 @@ def test_a_new_run_is_begun_if_it_is_asked_for(stage: Stage) -> None:
     assert [name for name, budget in budgets(stage).items() if budget.is_open] == [run]
 
 
+@pytest.mark.slow
 def test_a_new_run_that_is_asked_for_is_refused_if_it_does_not_fit(stage: Stage) -> None:
     file = str(stage.write(**WITHIN_THE_CAP))
     run = failed_in_a_round(stage, file)
@@ -77,6 +78,7 @@ def test_a_run_of_other_inputs_is_left_alone(stage: Stage, setting: str) -> None
     assert [name for name, budget in budgets(stage).items() if budget.is_open] == [run]
 
 
+@pytest.mark.slow
 def test_an_abandoned_run_is_left_alone(stage: Stage) -> None:
     file = str(stage.write())
     run = failed_in_a_round(stage, file)

@@ -110,7 +110,13 @@ def test_help_needs_neither_prefect_nor_the_library() -> None:
     assert told.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], *([*name, "--help"] for name in COMMANDS)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--help"], ["--version"], ["release", "--help"]),
+        *(pytest.param([*name, "--help"], marks=pytest.mark.slow) for name in COMMANDS if name != ("release",)),
+    ],
+)
 def test_help_is_there_from_the_console(arguments: list[str]) -> None:
     told = subprocess.run([PPSYN, *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert (told.returncode, told.stderr) == (0, "")

@@ -81,7 +81,7 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> Published:
     return make_release(tmp_path_factory.mktemp("tied"), knots.ring(), knots.SCHEMA, changes=settings)
 
 
-@pytest.mark.parametrize("rows", [1_000, 2**20])
+@pytest.mark.parametrize("rows", [1_000, pytest.param(2**20, marks=pytest.mark.slow)])
 def test_a_million_rows_have_all_that_a_thousand_have(tied: Published, tmp_path: Path, rows: int) -> None:
     arguments = ["regenerate", str(tied.folder), "--rows", str(rows), "--out", str(tmp_path / "rows.parquet")]
     assert CliRunner().invoke(main, arguments).exit_code == 0

@@ -218,8 +218,8 @@ def test_a_float_that_is_not_a_number_is_no_id() -> None:
 
 @pytest.mark.parametrize("persons", [1_000_000, 1], ids=["many", "one"])
 def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ppsyn.data.contributions._BUCKET_ROWS", 2**9)  # 4 MB in all
-    batch = 20_000
+    monkeypatch.setattr("ppsyn.data.contributions._BUCKET_ROWS", 2**7)  # 1 MB in all
+    batch = 8_000
 
     def peak(batches: int) -> int:
         rng = np.random.Generator(np.random.PCG64(1))
@@ -232,7 +232,7 @@ def test_memory_does_not_grow_with_the_rows(persons: int, monkeypatch: pytest.Mo
         tracemalloc.stop()
         return most
 
-    few, many = peak(12), peak(24)  # 240,000 rows more, which have 7.7 MB of marks and keys
+    few, many = peak(12), peak(24)  # 96,000 rows more, which have 3.1 MB of marks and keys
     assert (few < 16_000_000, many - few < 1_000_000) == (True, True)
 
 

@@ -42,7 +42,7 @@ def failed(validation: Validation) -> set[tuple[str | None, str]]:
     return {(result.column, result.about) for result in validation.results if not result.success}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), columns(), st.integers(0, 2**32))
 def test_what_is_decoded_is_valid(data: st.DataObject, column: ColumnSchema, seed: int) -> None:
     schema = TableSchema(name="t", columns=(column,))

@@ -50,10 +50,10 @@ def browser() -> Generator[Browser]:
 @pytest.fixture(
     scope="module",
     params=[
-        "plain",
+        pytest.param("plain", marks=pytest.mark.slow),
         "hostile",
         pytest.param("wide", marks=pytest.mark.slow),
-        "private",
+        pytest.param("private", marks=pytest.mark.slow),
         pytest.param("private hostile", marks=pytest.mark.slow),
         pytest.param("private wide", marks=pytest.mark.slow),
         pytest.param("quality", marks=pytest.mark.slow),

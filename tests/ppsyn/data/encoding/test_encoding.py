@@ -50,7 +50,7 @@ def assert_equal(table: EncodedTable, expected: EncodedTable) -> None:
 # Both ways
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), columns(), st.integers(0, 2**32))
 def test_every_code_survives_decoding_and_encoding(data: st.DataObject, column: ColumnSchema, seed: int) -> None:
     codes = data.draw(every_code(column))

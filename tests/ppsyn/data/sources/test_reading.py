@@ -103,7 +103,7 @@ def kept_columns(draw: st.DrawFn) -> tuple[ColumnSchema, list[object], pa.DataTy
     return column, draw(st.lists(st.none() | values, max_size=7)), draw(st.sampled_from(types))
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept_columns(), st.integers(1, 8))
 def test_files_and_databases_in_batches_give_the_codes_of_single_values(
     tmp_path: Path, drawn: tuple[ColumnSchema, list[object], pa.DataType], batch_rows: int
