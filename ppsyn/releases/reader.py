@@ -164,7 +164,8 @@ def published_codes(store: Store, manifest: Manifest) -> Iterator[Mapping[str, C
     """
     if not store.has(SYNTHETIC) or file_digest(store, SYNTHETIC) != manifest.files.get(SYNTHETIC):
         raise ConfigError(f"{store.url(SYNTHETIC)} is not the table that was published.")
-    with store.reader(SYNTHETIC) as file:
+    damaged = f"Expected {store.url(SYNTHETIC)} to be a table that ppsyn wrote."
+    with store.reader(SYNTHETIC) as file, translated((OSError, ValueError), to=ConfigError, message=damaged):
         for frame in read_rows(file):
             yield encode(frame, manifest.table).columns
 

@@ -8,7 +8,14 @@ from support.published import Published, copied, manifest_of, seal, shared_relea
 import ppsyn
 from ppsyn.errors import ConfigError
 from ppsyn.releases.layout import LEDGER, MANIFEST, MODEL, SEAL, SYNTHETIC
-from ppsyn.releases.reader import open_release, published_store, read_manifest, read_validation
+from ppsyn.releases.reader import (
+    file_digest,
+    open_release,
+    published_codes,
+    published_store,
+    read_manifest,
+    read_validation,
+)
 from ppsyn.schemas.locations import Location
 from ppsyn.storage import open_store
 
@@ -114,3 +121,13 @@ def test_a_folder_without_a_release_is_not_loaded(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ConfigError):
             ppsyn.load(folder)
+
+
+def test_a_table_that_is_none_is_told_although_its_digest_fits(folder: Path) -> None:
+    store = open_store(Location(url=str(folder)))
+    (folder / SYNTHETIC).write_bytes(b"PAR1" + bytes(40) + b"PAR1")
+    said = manifest_of(folder)
+    files = {**said.files, SYNTHETIC: file_digest(store, SYNTHETIC)}
+    seal(folder, said.model_copy(update={"files": files}).to_bytes())
+    with pytest.raises(ConfigError, match=r"synthetic\.parquet to be a table that ppsyn wrote\.$"):
+        list(published_codes(store, read_manifest(store)[0]))
