@@ -14,7 +14,6 @@ import yaml
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from ppsyn.flows.cli.exit_codes import Exit
 from support.published import RUN, SCHEMA, Published, copied, manifest_of, shared_release
 from support.registry import SCHEMA as REGISTRY
 from support.reports import HOSTILE, Reader, hostile_release
