@@ -1,53 +1,52 @@
-"""How much of anything is taken from outside: past these numbers a mistake or an attack is likelier than a use.
+"""Limits on everything that comes from outside. Past them, a mistake or an attack is more likely than a use.
 
-Whatever is within them is read or refused in seconds and in less than 1 GB beside the libraries.
+Input within the limits is read or refused in seconds, in less than 1 GB of memory besides the libraries.
 """
 
 DOCUMENT_BYTES = 2**23
-"""Of a YAML or JSON text read whole. A column of the most labels there may be, of 60 characters each, is 6 MB."""
+"""Bytes of a YAML or JSON file. A column with the most labels allowed, of 60 characters each, takes 6 MB."""
 
 ARRAYS_BYTES = 2**28
-"""Of any other file read whole: a model, answers, a ledger, a report. A model of 100 MB with its answers fits."""
+"""Bytes of any other file read whole: a model, answers, a ledger, a report. A model of 100 MB fits."""
 
 VALUES = 2**24
-"""Of a Parquet file of a release that is read whole, such as answers: as Python objects they take 0.7 GB."""
+"""Values in a Parquet file of a release that is read whole, such as answers. As Python objects they take 0.7 GB."""
 
 NODES = 250_000
-"""Values in a YAML document, those that an alias stands for counted as often as it stands for them: two columns of
-the most labels there may be."""
+"""Values in a YAML document, counting what an alias repeats each time. Two columns with the most labels fit."""
 
 DEPTH = 40
-"""Lists and mappings within each other in a YAML document; a schema and a release file need six."""
+"""Depth of nested lists and mappings in a YAML document. A schema and a release file need six."""
 
 COLUMNS = 1_000
-"""Of a table. Every pair of columns is a candidate: of so many there are half a million."""
+"""Columns of a table. Every pair is a candidate; a thousand columns have half a million pairs."""
 
 CODES = 100_000
-"""Of a column. A marginal of it with a column of 40 values is the largest that a workload may hold."""
+"""Codes of a column. Its marginal with a column of 40 values is the largest that a workload may contain."""
 
 TABLE_CODES = 1_000_000
-"""Of all columns of a table together. They are an array of 8 MB in the smallest model."""
+"""Codes of all columns of a table together. The smallest model keeps them in an array of 8 MB."""
 
 CELLS = 2**22
-"""Of a marginal in a workload: what a round looks at bounds its time and its memory."""
+"""Cells of a marginal in a workload. They bound the time and the memory of a round."""
 
 WORKERS = 1_000
-"""Of one machine: each is a process that takes memory of its own."""
+"""Dask workers on one machine. Each is a process with its own memory."""
 
 PERSON_ROWS = 10**6
-"""Of one person, that count: the noise grows with them."""
+"""Rows that may count of one person. The noise grows with them."""
 
 ROWS = 10**12
-"""Of a synthetic table. Counts of it fit 64 bits in the units of scores, 2**-10 rows."""
+"""Rows of a synthetic table. Their counts fit 64 bits in the units of scores, 2**-10 rows."""
 
 BATCH_ROWS = 2**24
-"""Of a private table, read at a time: they are held in memory."""
+"""Rows of a private table that are read at a time and kept in memory."""
 
 TEXT_CHARACTERS = 1_000
-"""Of a name or a label of a schema: errors quote them, and reports show them."""
+"""Characters of a name or a label in a schema. Errors and reports quote them."""
 
 MAX_FAULTS_SHOWN, MAX_CHARACTERS_SHOWN = 50, 200
 """Faults that an error lists, and characters of a value that it quotes."""
 
 PATH_BYTES, STEP_BYTES = 4_095, 255
-"""Of a path and of each of its parts, as Linux has them."""
+"""Bytes of a path and of each of its parts, as on Linux."""

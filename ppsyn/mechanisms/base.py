@@ -1,6 +1,6 @@
-"""What a mechanism is given, what it knows, and what it decides.
+"""The interface of a mechanism: its plan, its state and its decisions.
 
-All else, the order of requests and the budget to its last fraction, is the loop's.
+The loop does the rest: the order of requests, and the budget to its last fraction.
 """
 
 import math
@@ -26,9 +26,9 @@ class Plan:
     Attributes:
         rho: The whole budget.
         sensitivity: Rows that one unit of privacy may own.
-        config: What a release file says of the algorithm.
-        mechanism: What it names, with the constants of the mechanism.
-        turns: What may be measured, for one round after another and then again.
+        config: The algorithm settings of the release file.
+        mechanism: The mechanism that the settings name, with its constants.
+        turns: The marginals that each round considers; the rounds take turns in this order, again and again.
     """
 
     domain: Domain
@@ -42,13 +42,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round did: released values only.
+    """The outcome of a round: released values only.
 
     Attributes:
-        sigma: The standard deviation of the noise on what was learned about each group's count.
+        sigma: The standard deviation of the noise in what the round learned about each group's count.
         distance: L1 distance of the answer from what the model expected.
         noise: Expected L1 norm of the noise in the answer.
-        moved: L1 distance, over the same groups, of the model after the round from the one before.
+        moved: L1 distance, over the same groups, between the models before and after the round.
     """
 
     clique: Clique
@@ -64,12 +64,12 @@ class State:
     """Everything the loop knows.
 
     Attributes:
-        spent: What the requests so far have cost, lost answers included.
-        one_way: Marginals of single attributes still to be measured in this stage.
-        planned_rho: What a round was planned to cost; nothing if the mechanism has no rounds.
-        round_rho: What the next round may cost.
-        measurements: The answers as they were drawn, with what they answer.
-        evidence: What the fit uses of them; a mechanism may merge or restate them.
+        spent: The cost of all requests so far, lost answers included.
+        one_way: One-way marginals still to be measured in this stage.
+        planned_rho: The planned cost of a round; zero if the mechanism has no rounds.
+        round_rho: The cost of the next round.
+        measurements: All answers as they were drawn.
+        evidence: The measurements that the fit uses; a mechanism may merge or restate the answers.
         chosen: The selected candidate that is to be measured next.
         is_fine: Whether the first stage of the one-way marginals is over.
     """
@@ -88,12 +88,12 @@ class State:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent."""
+        """The budget left."""
         return self.plan.rho - self.spent
 
     @property
     def stage(self) -> Literal["one-way", "select", "measure", "done"]:
-        """What comes next."""
+        """The next stage of the loop."""
         if self.one_way:
             return "one-way"
         if self.chosen is not None:
@@ -133,20 +133,20 @@ class Mechanism(ABC):
 
     @abstractmethod
     def round_rho(self, plan: Plan) -> Fraction:
-        """What a round is planned to cost; nothing, if there are to be no rounds."""
+        """The planned cost of a round; zero if there are no rounds."""
 
     @abstractmethod
     def select_share(self, plan: Plan) -> Fraction:
-        """The share of a round's budget that selects; the rest measures."""
+        """The fraction of a round's budget for selection; the rest measures."""
 
     @abstractmethod
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
-        """What may be selected in this round, if it is then measured for rho. Never empty."""
+        """The candidates of this round, which measures the selected one for rho. Never empty."""
 
     def estimate(self, state: State, request: MeasureRequest, answer: Measured) -> Measurement:
         """The measurement that the fit uses for an answer."""
         return Measurement(request.clique, request.partition, answer.noisy_counts, answer.sigma)
 
     def should_anneal(self, plan: Plan, done: Round) -> bool:
-        """Whether the noise halves for the rounds to come."""
+        """Whether to halve the noise of the following rounds."""
         return False

@@ -1,4 +1,4 @@
-"""Which questions are worth asking: candidates from the workload and the model, never from data."""
+"""Candidates of a round, from the workload and the model, never from data."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from ppsyn.schemas.config import WorkloadConfig
 from ppsyn.schemas.limits import CELLS
 
 ROUND_CELLS = CELLS
-"""Cells of all the marginals that a round looks at: what bounds its time and its memory."""
+"""Cells of all marginals that a round considers. They bound its time and its memory."""
 
 _MANY = 500
 """More triples than this are too many for a default workload."""
 
 _REFINED_CELLS = 2**22
-"""Of all marginals together that rows are brought nearer to."""
+"""Cells of all marginals together that swap refinement works on."""
 
 _PAIR = 2
 """Attributes of a marginal that may be measured off the tree; larger ones were seen to do harm (docs/mechanism.md)."""
@@ -78,14 +78,14 @@ def _stated_cliques(domain: Domain, workload: WorkloadConfig) -> tuple[Clique, .
 
 
 def _default_cliques(domain: Domain, max_cells: int) -> tuple[Clique, ...]:
-    """Triples, pairs that no triple holds, and attributes that no pair holds; no triples where they are too many."""
+    """All triples, pairs in no triple and attributes in no pair; without triples if there are too many of them."""
     singles = tuple((name,) for name in domain.names)
     pairs, triples = _all_of(domain, 2, max_cells), _all_of(domain, 3, max_cells, _MANY)
     return maximal((*singles, *(pairs if len(pairs) <= _MOST else ()), *(triples if len(triples) <= _MANY else ())))
 
 
 def _all_of(domain: Domain, degree: int, max_cells: int, most: int = _MOST) -> tuple[Clique, ...]:
-    """All marginals of `degree` attributes with at most `max_cells` cells; of more than `most` only so many and one."""
+    """All marginals of `degree` attributes with at most `max_cells` cells; at most `most + 1` of them."""
     return tuple(islice(_fitting(domain.attributes, degree, max_cells), most + 1))
 
 
@@ -102,7 +102,7 @@ def _fitting(attributes: Sequence[Attribute], degree: int, room: int) -> Iterato
 
 
 def refined_cliques(domain: Domain, config: WorkloadConfig) -> tuple[Clique, ...]:
-    """The workload's marginals that a table is brought nearer to by swaps, smallest first as far as there is room."""
+    """The workload's marginals that swap refinement works on: the smallest, as many as there is room for."""
     found, room = list[Clique](), _REFINED_CELLS
     for clique in sorted(workload_cliques(domain, config), key=domain.size):
         room -= domain.size(clique)
@@ -146,13 +146,13 @@ def _always(cells: Mapping[Clique, int], room: int) -> set[Clique]:
 
 
 def round_candidates(state: State) -> tuple[Clique, ...]:
-    """The marginals whose turn it is."""
+    """The marginals that this round considers."""
     turns = state.plan.turns
     return turns[len(state.rounds) % len(turns)]
 
 
 def check_smallest_model(domain: Domain, cap_mb: float) -> None:
-    """Refuse a domain whose one-way model passes the cap, or does once it keeps the rules."""
+    """Refuse a domain whose one-way model exceeds the size limit, by itself or once it keeps the rules."""
     needed = interaction_graph(replace(domain, zeros=()), ()).model_mb()
     if needed <= cap_mb:
         _check_rules_fit(domain, cap_mb)
@@ -174,19 +174,19 @@ def _check_rules_fit(domain: Domain, cap_mb: float) -> None:
 
 
 def size_limit(state: State, rho: Fraction) -> float:
-    """The cap on the model, in MB, grows with the part of the budget that is spent once rho is."""
+    """The size limit of the model in MB. It grows with the fraction of the budget spent, the next rho included."""
     plan = state.plan
     return plan.config.max_model_size_mb * float((state.spent + rho) / plan.rho)
 
 
 def within_size_limit(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
-    """The cliques whose measurement keeps the model under the cap."""
+    """The cliques whose measurement keeps the model within the size limit."""
     room_mb = _room_mb(state, cap_mb)
     return tuple(clique for clique, growth in _growth_mb(state, cliques).items() if growth <= room_mb)
 
 
 def with_off_tree(state: State, cliques: Iterable[Clique], cap_mb: float) -> tuple[Clique, ...]:
-    """Cliques within the limit now, and pairs that the tree will never have room for but the model has beside it."""
+    """Cliques within the size limit, and pairs that the tree will never have room for but that fit off the tree."""
     now_mb, last_mb = _room_mb(state, cap_mb), _room_mb(state, state.plan.config.max_model_size_mb)
     return tuple(
         clique
@@ -196,7 +196,7 @@ def with_off_tree(state: State, cliques: Iterable[Clique], cap_mb: float) -> tup
 
 
 def is_off_tree(state: State, clique: Clique) -> bool:
-    """Whether the measurement of a clique would make the tree pass its cap; that of one attribute joins nothing."""
+    """Whether measuring the clique would make the tree exceed its size limit. A single attribute never does."""
     return len(clique) > 1 and _growth_mb(state, [clique])[clique] > _room_mb(
         state, state.plan.config.max_model_size_mb
     )
@@ -208,12 +208,12 @@ def _own_mb(state: State, clique: Clique) -> float:
 
 
 def _room_mb(state: State, cap_mb: float) -> float:
-    """By how much the model may grow under a cap."""
+    """How much the model may still grow, in MB."""
     return max(0.0, cap_mb - _graph(state).model_mb() - state.model.off_tree_mb)
 
 
 def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
-    """By how much each clique would make the tree grow: predicted, before anything is fitted."""
+    """How much each clique would make the tree grow, in MB: a prediction, without a fit."""
     graph, tree = _graph(state), state.model.tree
     now_mb = graph.model_mb()
     return {
@@ -223,7 +223,7 @@ def _growth_mb(state: State, cliques: Iterable[Clique]) -> dict[Clique, float]:
 
 
 def _graph(state: State) -> InteractionGraph:
-    """What is measured together and held by the tree."""
+    """The graph of attributes that the tree joins."""
     return interaction_graph(state.model.tree.domain, [m.clique for m in state.evidence if not m.is_off_tree])
 
 
@@ -240,7 +240,7 @@ def _expected(state: State, clique: Clique, partition: Partition) -> Ints:
 
 
 def full_candidate(state: State, clique: Clique, rho: Fraction, weight: int = 1) -> Candidate:
-    """A marginal cell by cell, less the noise it would carry where there can be rows."""
+    """A candidate of all cells of a marginal; the penalty is the noise of cells where rows are possible."""
     cells = finest(state.model.tree.domain.size(clique))
     noise = noise_l1(cells, noise_scale(rho, state.plan.sensitivity)) * float(state.model.possible(clique).mean())
     return candidate(state, clique, cells, noise, weight)
@@ -249,7 +249,7 @@ def full_candidate(state: State, clique: Clique, rho: Fraction, weight: int = 1)
 def partitioned_candidates(
     state: State, cliques: Iterable[Clique], rho: Fraction, strategy: Strategy, granularities: tuple[float, ...]
 ) -> tuple[Candidate, ...]:
-    """Each clique at each granularity, less the noise it would carry."""
+    """Candidates of each clique at each granularity, with their expected noise as penalty."""
     plan, total = state.plan, state.model.total
     sigma = noise_scale(rho, plan.sensitivity)
     found: list[Candidate] = []
@@ -284,7 +284,7 @@ def noise_cost(expected: Ints, partition: Partition, sigma: float) -> int:
 
 
 def _worthwhile(partitions: tuple[Partition, ...], sigma: float, total: float) -> Iterator[Partition]:
-    """The partitions whose noise does not drown the largest difference there could be, or else the coarsest."""
+    """The partitions whose noise is below the largest possible difference, or else the coarsest one."""
     coarsest = min((partition.count for partition in partitions), default=0)
     for partition in partitions:
         if partition.count == coarsest or noise_l1(partition, sigma) <= 2 * total:

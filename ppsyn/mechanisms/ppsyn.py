@@ -1,16 +1,14 @@
-"""PPSyn, made private: marginals are measured with their cells merged, where the model expects few rows.
+"""PPSyn, made private: it measures marginals with cells merged where the model expects few rows.
 
-First every attribute alone, large ones coarse first, then where the rows are. Then rounds: select the
-marginal and the grid of it that the model is most wrong about, measure it, fit the model again.
+First it measures every attribute alone: large ones in a few coarse groups first, then in groups where the rows are.
+Then come rounds: select the marginal, and the grid of it, that the model gets most wrong; measure it; fit the model.
 
-Each attribute's part of the budget is proportional to (u c)**(2/3), where c is its number of
-cells and u that of the workload's marginals which hold it: the least sum of errors over
-the workload (the paper, after PrivSyn, has c alone). Past a number of cells that noise
-leaves visible, more of them count for nothing. Of a large attribute's part, a fraction goes to a
-few groups of equally many codes, and the rest to groups of about equal mass under the model
-that the first answers gave. Those tell the number of rows, too, and with it how much noise
-there is for each: the more, the more of the budget goes to single attributes, since nothing
-that is measured later tells of them again.
+An attribute's part of the one-way budget is proportional to (u c)**(2/3), where c is its number of cells and u the
+number of workload marginals that contain it. This minimises the sum of errors over the workload (the paper, after
+PrivSyn, uses c alone). Cells that noise would hide do not count towards c. Of a large attribute's part, a fraction
+measures a few groups of equally many codes, and the rest groups of about equal mass under the model of the first
+answers. The first answers also give the number of rows, and so the relative noise: the more noise, the larger the
+fraction of the budget for one-way marginals, because no later measurement says anything about them.
 """
 
 import math
@@ -38,37 +36,37 @@ from ppsyn.schemas.config import BudgetFraction, Positive
 from ppsyn.schemas.limits import CODES
 
 _VISIBLE_GROUPS = 3
-"""An attribute gets no more for cells beyond this many times the groups of its coarse look."""
+"""Cells of an attribute beyond this multiple of `coarse_groups` do not raise its part of the budget."""
 
 _LOW_NOISE, _HIGH_NOISE = 0.0013, 0.052
-"""Noise in single attributes up to which they get the least of the budget, and from which they get the most."""
+"""Noise of the one-way marginals at which their fraction of the budget begins and ends to grow."""
 
 _MIN_USE = 0.25
-"""Every attribute counts as used by this part of what they are used by on average, besides its own."""
+"""Fraction of the average use by the workload that is added to every attribute's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PPSynParameters:
-    """The constants of the mechanism. A release has these; only a benchmark sets others."""
+    """The constants of the mechanism. Releases use these; only the benchmark can set others."""
 
     one_way_fraction: BudgetFraction = 0.2
-    """Of the budget, for one-way marginals, at least."""
+    """Smallest fraction of the budget for one-way marginals."""
     max_one_way_fraction: BudgetFraction = 0.6
-    """Of the budget, for them where they are noisy."""
+    """Largest fraction of the budget for one-way marginals, if they are noisy."""
     coarse_fraction: BudgetFraction = 0.5
-    """Of a large attribute's part, for a first, coarse look."""
+    """Fraction of a large attribute's part that its coarse measurement gets."""
     coarse_groups: Annotated[int, Field(ge=2, le=CODES)] = 16
-    """Groups of that look; attributes with no more values are measured at once."""
+    """Groups of the coarse measurement. Attributes with no more values are measured at once."""
     max_values: Annotated[int, Field(ge=2, le=CODES)] = 128
-    """Groups of values that the model holds apart, of an attribute that has more than half as many again."""
+    """Attributes with more than 1.5 times this many values are compressed to this many groups."""
     select_budget_fraction: BudgetFraction = 0.15
-    """Of a round's budget, to select; the rest measures."""
+    """Fraction of a round's budget for selection; the rest measures."""
     granularities: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20)] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    """A group keeps at least this many standard deviations of noise."""
+    """Sizes of groups to try, in expected rows per standard deviation of the noise."""
     anneal_threshold: Positive = 1.0
-    """Noise halves when it exceeds this many times how far an answer lay from what the model expected."""
+    """The noise is halved when it exceeds this multiple of an answer's distance from the model."""
     swap_refinement: bool = True
-    """Whether rows swap values until their marginals are nearer to the model's."""
+    """Whether rows swap values until their marginals are closer to the model's."""
     off_tree_pairs: bool = True
     """Whether pairs that the model's tree has no room for are measured too. Swaps bring them into the rows; without
     `swap_refinement` there are none."""
