@@ -8,7 +8,8 @@
     ├── ModelTooLargeError       no model fits under the size cap
     ├── BudgetExceededError      a spend that the budget does not cover
     ├── AccountError             a damaged account, or a release that does not fit it
-    │   └── CapExceededError     a release that would pass the cap of its account
+    │   ├── CapExceededError     a release that would pass the cap of its account
+    │   └── PolicyError          what the policy of an account does not allow
     ├── StoreError               a store that cannot be used
     │   └── MissingError         an object that is not there
     ├── AuditError               a release that fails its audit
@@ -219,6 +220,19 @@ class CapExceededError(AccountError):
             f"{float(left):.6g} (cap {float(cap):.6g}). Request less, close releases that will not be resumed (`ppsyn "
             "abandon`), or have the cap raised."
         )
+
+
+class PolicyError(AccountError):
+    """What the policy of an account does not allow; nothing was read or spent.
+
+    Attributes:
+        problems: One sentence for each rule that it breaks.
+    """
+
+    def __init__(self, dataset: str, problems: Sequence[str]) -> None:
+        """Say which rules it breaks."""
+        self.problems = tuple(problems)
+        super().__init__(f"The policy of {dataset!r} does not allow this. {' '.join(problems)}")
 
 
 class RunError(PPSynError):

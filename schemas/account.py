@@ -10,7 +10,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from ppsyn.schemas.types import Digest, FrozenModel, Rational
+from ppsyn.schemas.policy import Month, Policy
+from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational, absent
 
 FIRST = "0" * 64
 """What the first entry has in the place of its predecessor's hash."""
@@ -69,6 +70,10 @@ class Reservation(_Entry):
     at: datetime
     is_chained: bool = False
     """Whether the run's charges are a chain of their own. Of all runs that begin now."""
+    month: Annotated[Month | None, absent] = None
+    """In which it counts, under a policy; no earlier than that of any entry before it. None without a policy."""
+    purpose: Annotated[Name | None, absent] = None
+    """What the release is for."""
 
     def grant(self, dataset: str) -> Grant:
         """What the chain of the run begins with."""
@@ -126,7 +131,17 @@ class CapChange(_Entry):
     at: datetime
 
 
-Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange
+class PolicyChange(_Entry):
+    """The owner of the data lays down what releases may spend from now on."""
+
+    kind: Literal["policy"] = "policy"
+    policy: Policy
+    month: Month
+    """In which it comes into force; no earlier than that of any entry before it."""
+    at: datetime
+
+
+Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange | PolicyChange
 """What is stored."""
 Line: TypeAlias = Entry | Grant
 """What a ledger may hold."""

@@ -162,6 +162,8 @@ class ReleaseConfig(FrozenModel):
     table: Annotated[str, Field(alias="schema"), AfterValidator(check_path)]
     """The YAML file of the public schema."""
     privacy: PrivacyConfig
+    purpose: Name | None = None
+    """What the release is for: one of the purposes of the account's policy, if that names any."""
     account: AccountConfig = AccountConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
     generation: GenerationConfig = GenerationConfig()

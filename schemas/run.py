@@ -1,13 +1,13 @@
 """The inputs of a run, kept at its start, and the reference it is known by."""
 
 import hashlib
-from typing import Literal
+from typing import Annotated, Literal
 
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import GenerationConfig, Source
 from ppsyn.schemas.table import TableSchema
-from ppsyn.schemas.types import FrozenModel, Name
+from ppsyn.schemas.types import FrozenModel, Name, absent
 
 
 class CodeVersion(FrozenModel):
@@ -37,6 +37,7 @@ class RunRecord(FrozenModel):
     source: Source
     table: TableSchema
     privacy: PrivacyConfig
+    purpose: Annotated[Name | None, absent] = None
     algorithm: AlgorithmConfig
     generation: GenerationConfig
     code: CodeVersion

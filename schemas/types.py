@@ -120,6 +120,9 @@ Rational = Annotated[
 ]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+absent = Field(exclude_if=lambda value: value is None)
+"""Of a field that is not written if it is None: what was stored before there was such a field keeps its bytes."""
+
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([-_][a-z0-9]+)*$", max_length=64)]
 """Lower-case letters and digits, with single hyphens and underscores between them."""
 

@@ -14,8 +14,10 @@ from ppsyn.benchmark.results import Row
 from ppsyn.errors import CapExceededError, ModelTooLargeError
 from ppsyn.flows.cli.main import main
 from ppsyn.flows.cli.output import MEANINGS, Exit
+from ppsyn.privacy.policy import contradictions, exactly
 from ppsyn.schemas.benchmark import METRICS
 from ppsyn.schemas.columns import KINDS
+from ppsyn.schemas.policy import PolicyFile, load_policy
 from ppsyn.schemas.release import CsvSource, StoresConfig, load_release
 from ppsyn.schemas.table import TableSchema
 
@@ -128,3 +130,11 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in targets:
         if "://" not in target:
             assert (path.parent / target.split("#")[0]).exists(), target
+
+
+def test_the_policy_on_the_page_has_every_field_and_no_contradiction(tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("docs/governance.md") if block.startswith("cap:")]
+    (tmp_path / "policy.yaml").write_text(block, encoding="utf-8")
+    found = load_policy(tmp_path / "policy.yaml")
+    assert set(yaml.safe_load(block)) == set(PolicyFile.model_fields)
+    assert list(contradictions(exactly(found))) == []

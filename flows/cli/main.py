@@ -8,6 +8,7 @@ from ppsyn.flows.cli.benchmark import benchmark
 from ppsyn.flows.cli.output import MEANINGS
 from ppsyn.flows.cli.overview import overview
 from ppsyn.flows.cli.plan import plan
+from ppsyn.flows.cli.policy import policy
 from ppsyn.flows.cli.quality import private_report, quality
 from ppsyn.flows.cli.record import record
 from ppsyn.flows.cli.release import release
@@ -46,6 +47,7 @@ def main() -> None:
       ppsyn release adult.yaml --set privacy.epsilon=0.5
       ppsyn budget adult
       ppsyn overview --html overview.html
+      ppsyn policy set adult policy.yaml
       ppsyn audit out/releases/adult/latest
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn record out/releases/adult/RUN
@@ -62,6 +64,7 @@ for _command in (
     release,
     budget,
     overview,
+    policy,
     abandon,
     clean,
     audit,

@@ -8,10 +8,23 @@ from fractions import Fraction
 from typing import TypeAlias
 from uuid import uuid4
 
-from ppsyn.errors import AccountError, BudgetExceededError, MissingError, RunTakenError, translated
+from ppsyn.errors import AccountError, BudgetExceededError, InvariantError, MissingError, RunTakenError, translated
 from ppsyn.privacy.account_state import AccountState, Chain, RunBudget, begin_state
 from ppsyn.privacy.ledger import Ledger, Spend
-from ppsyn.schemas.account import FIRST, CapChange, Charge, Close, Entry, Opening, Reservation, Seal, Spent, to_bytes
+from ppsyn.schemas.account import (
+    FIRST,
+    CapChange,
+    Charge,
+    Close,
+    Entry,
+    Opening,
+    PolicyChange,
+    Reservation,
+    Seal,
+    Spent,
+    to_bytes,
+)
+from ppsyn.schemas.policy import Policy
 from ppsyn.storage import Store
 
 _PATIENCE_SECONDS = 600
@@ -134,7 +147,9 @@ class StoredAccount:
             self._create(self._key(0), to_bytes(opening))
         self.check_compatible(cap, unit)  # another may have opened it in between
 
-    def reserve(self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None) -> None:
+    def reserve(
+        self, run: str, rho: Fraction, inputs: str, quality_of: str | None = None, purpose: str | None = None
+    ) -> None:
         """Reserve a run's whole budget.
 
         Args:
@@ -142,15 +157,38 @@ class StoredAccount:
             rho: All that it may spend.
             inputs: Digest of its record.
             quality_of: The release whose quality it is to measure; None if it is a release itself.
+            purpose: What it is for; figures about a release are for its purpose.
 
         Raises:
             CapExceededError: If the account does not have it; nothing changes.
+            PolicyError: If the policy does not allow it; nothing changes.
         """
+        self._append(self._reservation(run, rho, inputs, quality_of, purpose))
+
+    def check_room(self, rho: Fraction, quality_of: str | None = None, purpose: str | None = None) -> None:
+        """See whether a run could reserve this much as of now; nothing is written.
+
+        Raises:
+            CapExceededError: If the account does not have it.
+            PolicyError: If the policy does not allow it.
+        """
+        state = self.state
+        draft = self._reservation(uuid4().hex, rho, FIRST, quality_of, purpose)
+        state.check(draft(state.count, state.head, uuid4().hex))
+
+    def _reservation(self, run: str, rho: Fraction, inputs: str, quality_of: str | None, purpose: str | None) -> Draft:
         at = _now()
-        self._append(lambda n, previous, nonce: Reservation(
-            number=n, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of, at=at,
-            is_chained=True,
-        ))  # fmt: skip
+
+        def draft(number: int, previous: str, nonce: str) -> Reservation:
+            state = self._read_state()
+            release = None if quality_of is None else state.budgets.get(quality_of)
+            return Reservation(
+                number=number, previous=previous, nonce=nonce, run=run, rho=rho, inputs=inputs, quality_of=quality_of,
+                at=at, is_chained=True, month=None if state.policy is None else state.month_at(at),
+                purpose=purpose if release is None else release.purpose,
+            )  # fmt: skip
+
+        return draft
 
     def charge(self, run: str, step: int, spend: Spend) -> None:
         """Charge a step of a run for good, before its noise is drawn.
@@ -195,6 +233,23 @@ class StoredAccount:
         """
         at = _now()
         self._append(lambda n, previous, nonce: CapChange(number=n, previous=previous, nonce=nonce, cap=cap, at=at))
+
+    def set_policy(self, policy: Policy) -> None:
+        """Lay down what releases may spend from now on.
+
+        Raises:
+            AccountError: If it contradicts itself, or more is spent or reserved already than its cap; nothing changes.
+        """
+        at = _now()
+        self._append(lambda n, previous, nonce: PolicyChange(
+            number=n, previous=previous, nonce=nonce, policy=policy, month=self._read_state().month_at(at), at=at
+        ))  # fmt: skip
+
+    def _read_state(self) -> AccountState:
+        """The account as it was read last: what an entry that is drafted now comes after."""
+        if self._state is None:
+            raise InvariantError("An entry was drafted before its account was read.")
+        return self._state
 
     def _append(self, draft: Draft, run: str | None = None) -> None:
         """Write an entry after all others, of the account or of a run's charges, or refuse it and write nothing.

@@ -1,7 +1,8 @@
 """The rules of an account and of a run's charges: which entry may follow which.
 
 Writers and auditors use the same rules. `AccountState` follows the entries of the account itself: its opening,
-reservations, closes and changes of the cap. A `Chain` follows the charges of one run, from its grant to its seal.
+reservations, closes, changes of the cap and of the policy. A `Chain` follows the charges of one run, from its grant to
+its seal.
 """
 
 from collections.abc import Sequence
@@ -9,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
-from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, RunTakenError, translated
+from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, PolicyError, RunTakenError, translated
 from ppsyn.privacy.ledger import Ledger, Spend
+from ppsyn.privacy.policy import Limit, contradictions, limits, month_of, refusals
 from ppsyn.schemas.account import (
     FIRST,
     CapChange,
@@ -19,12 +21,14 @@ from ppsyn.schemas.account import (
     Grant,
     Line,
     Opening,
+    PolicyChange,
     Reservation,
     Seal,
     from_bytes,
     hash_of,
     to_bytes,
 )
+from ppsyn.schemas.policy import Month, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class RunBudget:
         grant: What it reserved, for what, since when.
         cap: What all releases could spend together when it was granted.
         is_chained: Whether its charges are a chain of their own.
+        month: In which a policy counts it.
+        purpose: What it is for, if that was named.
         spent: What it has spent: as its close tells, or as charges between the entries of the account do.
         charges: How many that were.
         seal: The hash of its chain's last entry, if it is closed and has one.
@@ -44,6 +50,8 @@ class RunBudget:
     grant: Grant
     cap: Fraction
     is_chained: bool
+    month: Month
+    purpose: str | None = None
     spent: Fraction = Fraction(0)
     charges: int = 0
     seal: str | None = None
@@ -85,8 +93,9 @@ class AccountState:
     """An account as its entries tell it. An entry that breaks a rule is refused, and changes nothing.
 
     Privacy:
-        Claim C9. What is committed never passes the cap, and a run never counts for
-        more than it reserved, whatever the order in which entries arrive.
+        Claim C9. What is committed never passes the cap, a reservation never passes a
+        limit of the policy, and a run never counts for more than it reserved, whatever
+        the order in which entries arrive.
     """
 
     def __init__(self, opening: Opening, head: str) -> None:
@@ -100,11 +109,26 @@ class AccountState:
         self.budgets: dict[str, RunBudget] = {}
         self.latest: str | None = None
         """The release that was published last."""
+        self.month = month_of(opening.at)
+        """The latest month that an entry tells; a clock that goes back does not take it back."""
+        self.policy: Policy | None = None
+        self.since = self.month
+        """The month in which the amounts of the policy came into force."""
 
     @property
     def left(self) -> Fraction:
-        """What releases may still reserve."""
+        """What releases may still reserve, for ever."""
         return self.cap - self.committed
+
+    def limits(self, month: Month) -> list[Limit]:
+        """The limits of the policy beside the cap, as of a month."""
+        if self.policy is None:
+            return []
+        return limits(self.policy, self.since, max(month, self.month), self.budgets.values())
+
+    def month_at(self, at: datetime) -> Month:
+        """The month in which an entry of this moment counts: no earlier than all before it."""
+        return max(month_of(at), self.month)
 
     @property
     def spent(self) -> Fraction:
@@ -132,14 +156,25 @@ class AccountState:
 
     def _take(self, entry: Line) -> None:
         budget = self._changed(entry)
+        if not isinstance(entry, Charge | Grant | Seal):
+            self.month = self.month_at(entry.at)
         if isinstance(entry, CapChange):
             self.cap = entry.cap
+        elif isinstance(entry, PolicyChange):
+            self._govern(entry)
         elif budget is not None:
             before = self.budgets.get(budget.run)
             self.committed += budget.committed - (before.committed if before else 0)
             self.budgets[budget.run] = budget
             if budget.manifest is not None and budget.quality_of is None:
                 self.latest = budget.run
+
+    def _govern(self, entry: PolicyChange) -> None:
+        """Put a policy in force. One that changes no amount goes on counting where the last one did."""
+        before, policy = self.policy, entry.policy
+        if before is None or (before.allowance, before.purposes) != (policy.allowance, policy.purposes):
+            self.since = entry.month
+        self.policy, self.cap = policy, policy.cap
 
     def _changed(self, entry: Line) -> RunBudget | None:
         """The budget of the release that the entry is about, after it."""
@@ -151,7 +186,12 @@ class AccountState:
             case Opening():
                 raise AccountError("Expected the account to be opened once.")
             case CapChange():
-                self._check_cap(entry)
+                if self.policy is not None:
+                    raise PolicyError(self.opening.dataset, ["It has the cap: change it with `ppsyn policy set`."])
+                self._check_cap(entry.cap)
+                return None
+            case PolicyChange():
+                self._check_policy(entry)
                 return None
             case Reservation():
                 return self._reserved(entry)
@@ -160,18 +200,46 @@ class AccountState:
             case Close():
                 return self._closed(entry)
 
-    def _check_cap(self, entry: CapChange) -> None:
-        if entry.cap < self.committed or entry.cap <= 0:
+    def _check_cap(self, cap: Fraction) -> None:
+        if cap < self.committed or cap <= 0:
             raise AccountError(
                 f"Expected a cap of at least rho {float(self.committed):.6g}, which releases have spent or reserved."
             )
+
+    def _check_policy(self, entry: PolicyChange) -> None:
+        problems = list(contradictions(entry.policy))
+        if problems:
+            raise AccountError(f"The policy contradicts itself; nothing was changed. {' '.join(problems)}")
+        self._check_cap(entry.policy.cap)
+        self._check_month(entry.month, entry.at)
+
+    def _check_month(self, month: Month | None, at: datetime) -> None:
+        if month != self.month_at(at):
+            raise AccountError(f"Expected entry {self.count} to count in {self.month_at(at)}, got {month}.")
 
     def _reserved(self, entry: Reservation) -> RunBudget:
         if entry.run in self.budgets:
             raise AccountError(f"Expected run {entry.run} to reserve its budget once.")
         if not 0 < entry.rho <= self.left:
             raise CapExceededError(self.opening.dataset, entry.rho, self.left, self.cap)
-        return RunBudget(entry.grant(self.opening.dataset), self.cap, entry.is_chained)
+        if self.policy is not None:
+            self._check_allowed(self.policy, entry)
+        elif entry.month is not None:
+            raise AccountError(f"Expected entry {self.count} to count in no month: the account has no policy.")
+        month = entry.month or month_of(entry.at)
+        return RunBudget(entry.grant(self.opening.dataset), self.cap, entry.is_chained, month, entry.purpose)
+
+    def _check_allowed(self, policy: Policy, entry: Reservation) -> None:
+        """See that a policy allows a reservation."""
+        self._check_month(entry.month, entry.at)
+        release = None if entry.quality_of is None else self.budgets.get(entry.quality_of)
+        if entry.quality_of is not None and (release is None or release.purpose != entry.purpose):
+            raise AccountError(f"Expected the figures to be for the purpose of release {entry.quality_of}.")
+        is_release = entry.quality_of is None
+        found = self.limits(self.month_at(entry.at))
+        problems = list(refusals(policy, found, entry.rho, entry.purpose, is_release=is_release))
+        if problems:
+            raise PolicyError(self.opening.dataset, problems)
 
     def _charged(self, entry: Charge) -> RunBudget:
         """As accounts were kept once: charges of all runs between their other entries."""

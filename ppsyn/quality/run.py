@@ -12,7 +12,7 @@ from ppsyn.data.marginals import TableCounter
 from ppsyn.data.snapshot import Shelf, open_snapshot
 from ppsyn.data.sources import check_source, check_stable
 from ppsyn.domain import Clique, domain_of
-from ppsyn.errors import AccountError, CapExceededError, ConfigError, InvariantError, StoreError
+from ppsyn.errors import AccountError, ConfigError, InvariantError, StoreError
 from ppsyn.privacy.account import RunAccount, StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.curator import TableCurator
@@ -58,8 +58,7 @@ def check_possible(ref: RunRef, record: QualityRecord, source: Source, table: Ta
             f"The account of {ref.dataset!r} in {root.location.url} does not know the release in "
             f"{release.location.url}. Name the store that it was paid from."
         )
-    if record.rho > account.state.left:
-        raise CapExceededError(ref.dataset, record.rho, account.state.left, account.state.cap)
+    account.check_room(record.rho, quality_of=record.release)
     check_source(source, table, record.person)
     check_stable(source, record.person)  # its doubts were told with the release
 

@@ -94,8 +94,10 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
 
 
 def _check_budget(config: ReleaseConfig) -> None:
-    requested, (left, cap) = rho_of(config.privacy), balance(config)
-    if requested > left:
+    requested, (left, cap), account = rho_of(config.privacy), balance(config), _account(config)
+    if account is not None and account.find() is not None:
+        account.check_room(requested, purpose=config.purpose)
+    elif requested > left:
         raise CapExceededError(config.dataset, requested, left, cap)
 
 
@@ -150,7 +152,8 @@ def _reserve(ref: RunRef, config: ReleaseConfig) -> None:
     account.open(_cap(config), cap.delta if cap else config.privacy.delta, unit_of(config.privacy.person))
     budget = account.state.budgets.get(ref.run)
     if budget is None:
-        account.reserve(ref.run, rho_of(config.privacy), read_record(open_store(ref.root), ref.run).digest())
+        inputs = read_record(root, ref.run).digest()
+        account.reserve(ref.run, rho_of(config.privacy), inputs, purpose=config.purpose)
     elif not budget.is_open and budget.manifest is None:
         raise RunError(f"Expected run {ref.run} to be open, but it was abandoned. Start a new run.")
 

@@ -54,6 +54,7 @@ def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord
         source=config.source,
         table=table,
         privacy=config.privacy,
+        purpose=config.purpose,
         algorithm=config.algorithm,
         generation=config.generation,
         code=code_version(),

@@ -5,6 +5,7 @@ from mutants.fault import Fault
 ACCOUNT = "ppsyn/privacy/account.py"
 BOOK = "ppsyn/privacy/account_state.py"
 CHAIN = "ppsyn/privacy/account_state.py"
+POLICY = "ppsyn/privacy/policy.py"
 
 FAULTS = (
     Fault(
@@ -38,8 +39,8 @@ FAULTS = (
         "a cap below what is committed",
         "C9",
         BOOK,
-        "        if entry.cap < self.committed or entry.cap <= 0:\n",
-        "        if entry.cap <= 0:\n",
+        "        if cap < self.committed or cap <= 0:\n",
+        "        if cap <= 0:\n",
         "The cap is passed without a spend.",
         "test_c9_no_sequence_of_writes_by_any_handle_passes_the_cap_or_changes_what_was_written",
     ),
@@ -206,5 +207,68 @@ FAULTS = (
         "    if lacking and not found:\n",
         "What was spent already would be spent again.",
         "test_c9_an_account_that_does_not_know_what_was_charged_is_refused_before_anything_is_spent",
+    ),
+    Fault(
+        "an allowance counts open runs for what they spent",
+        "C9",
+        POLICY,
+        "    used = sum((each.committed for each in budgets if _period_number",
+        "    used = sum((each.spent for each in budgets if _period_number",
+        "Runs that have not spent yet leave room in the allowance that they will need.",
+        "test_c9_of_a_hundred_who_ask_at_once_as_many_are_had_as_the_allowance_has_room_for",
+    ),
+    Fault(
+        "the month of an entry follows the clock back",
+        "C9",
+        BOOK,
+        "        return max(month_of(at), self.month)\n",
+        "        return month_of(at)\n",
+        "A clock that goes back has the allowance of a period that is over.",
+        "test_c9_a_clock_that_goes_back_has_no_allowance_of_a_period_that_is_over",
+    ),
+    Fault(
+        "what carries over counts from this period",
+        "C9",
+        POLICY,
+        '    first = now if allowance.unused == "lapses" else _period_number(since, period)\n',
+        '    first = now if allowance.unused == "lapses" else _period_number(since, period) - 1\n',
+        "A period before the policy gives an allowance of its own.",
+        "test_c9_an_allowance_ends_with_the_last_second_of_its_period_in_utc",
+    ),
+    Fault(
+        "a policy counts anew whenever it is laid down",
+        "C9",
+        POLICY,
+        "        if limit.purpose in (None, purpose) and rho > limit.left:\n",
+        "        if limit.purpose in (None, purpose) and rho > limit.total:\n",
+        "What was reserved before is forgotten.",
+        "test_c9_the_same_policy_again_gives_no_second_allowance_and_another_one_counts_what_was_spent",
+    ),
+    Fault(
+        "the parts of purposes are not looked at",
+        "C9",
+        POLICY,
+        "        if limit.purpose in (None, purpose) and rho > limit.left:\n",
+        "        if limit.purpose is None and rho > limit.left:\n",
+        "One purpose spends what was set aside for another.",
+        "test_c9_the_parts_of_purposes_are_kept_apart",
+    ),
+    Fault(
+        "quarters end with any month",
+        "C9",
+        POLICY,
+        '_MONTHS: Mapping[Period, int] = {"month": 1, "quarter": 3, "year": 12}\n',
+        '_MONTHS: Mapping[Period, int] = {"month": 1, "quarter": 1, "year": 12}\n',
+        "An allowance of a quarter is had every month.",
+        "test_c9_no_sequence_of_entries_and_no_clock_passes_a_limit_of_the_policy",
+    ),
+    Fault(
+        "a reservation is not held against the policy",
+        "C9",
+        BOOK,
+        "        if problems:\n            raise PolicyError(",
+        "        if problems and not entry.is_chained:\n            raise PolicyError(",
+        "The policy is on paper alone.",
+        "test_c9_a_reservation_that_was_overtaken_by_a_policy_is_judged_by_it",
     ),
 )
