@@ -150,6 +150,12 @@ def test_what_does_not_exist_is_found_out(name: str) -> None:
     assert not is_known(name)
 
 
+def test_the_page_on_faults_knows_all_limits() -> None:
+    limits = re.findall(r"^- \*\*L(\d+)\.", PRIVACY, re.MULTILINE)
+    assert limits == [str(number) for number in range(1, len(limits) + 1)]
+    assert f"(L1 to L{limits[-1]})" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
 def test_the_page_of_claims_fits_the_width_of_the_code() -> None:
     assert [line for line in PRIVACY.splitlines() if len(line) > 120] == []
 
