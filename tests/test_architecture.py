@@ -150,10 +150,11 @@ def test_what_does_not_exist_is_found_out(name: str) -> None:
     assert not is_known(name)
 
 
-def test_the_page_on_faults_knows_all_limits() -> None:
+@pytest.mark.parametrize(("page", "told"), [("SECURITY.md", "(L1 to L{})"), ("CHANGELOG.md", "- L1 to L{} in ")])
+def test_pages_that_count_the_limits_know_all(page: str, told: str) -> None:
     limits = re.findall(r"^- \*\*L(\d+)\.", PRIVACY, re.MULTILINE)
     assert limits == [str(number) for number in range(1, len(limits) + 1)]
-    assert f"(L1 to L{limits[-1]})" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert told.format(limits[-1]) in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_the_page_of_claims_fits_the_width_of_the_code() -> None:
