@@ -22,7 +22,7 @@ from ppsyn.serialization import Fitted, pack, unpack
 from ppsyn.storage import open_store
 from ppsyn.synthesis import Synthesis
 
-FORMAT = "ppsyn-synthesis-2"
+FORMAT = "ppsyn-synthesis-3"
 
 _JSON, _MODEL = "synthesis.json", "model.npz"
 
@@ -35,7 +35,7 @@ class _Spend(FrozenModel):
 
 
 class _Document(FrozenModel):
-    format: Literal["ppsyn-synthesis-2"]
+    format: Literal["ppsyn-synthesis-3"]
     code: CodeVersion
     table: TableSchema
     privacy: PrivacyConfig

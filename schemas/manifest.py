@@ -51,13 +51,13 @@ class AccountPart(FrozenModel):
     """What all releases of the dataset could spend together when the run reserved its budget."""
 
 
-RELEASE_FORMAT = "ppsyn-release-3"
+RELEASE_FORMAT = "ppsyn-release-4"
 
 
 class Manifest(FrozenModel):
     """A release: its inputs, its cost, its files. All of it is public or released."""
 
-    format: Literal["ppsyn-release-3"] = RELEASE_FORMAT
+    format: Literal["ppsyn-release-4"] = RELEASE_FORMAT
     """Which version of this list it is."""
     dataset: Name
     """Whose account was charged."""

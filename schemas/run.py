@@ -25,13 +25,13 @@ class CodeVersion(FrozenModel):
     """The processor that compiled loops were made for."""
 
 
-RUN_FORMAT = "ppsyn-run-2"
+RUN_FORMAT = "ppsyn-run-3"
 
 
 class RunRecord(FrozenModel):
     """The exact inputs of a run. All of it is public."""
 
-    format: Literal["ppsyn-run-2"] = RUN_FORMAT
+    format: Literal["ppsyn-run-3"] = RUN_FORMAT
     run: str
     dataset: Name
     source: Source

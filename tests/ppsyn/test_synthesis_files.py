@@ -22,7 +22,7 @@ def test_a_synthesis_of_an_earlier_format_is_refused_with_the_version_that_reads
     with pytest.raises(ConfigError) as caught:
         ppsyn.load(tmp_path)
     assert str(caught.value) == (
-        f"Cannot read folder={tmp_path}. Expected format ppsyn-synthesis-2, got ppsyn-synthesis-1. "
+        f"Cannot read folder={tmp_path}. Expected format ppsyn-synthesis-3, got ppsyn-synthesis-1. "
         "Read it with a development version of ppsyn 0.1.0, which wrote it."
     )
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)

@@ -413,7 +413,7 @@ def test_a_forged_release_is_found_by_computing_it_again(folder: Path, forgery: 
     assert any(name.startswith(tuple(subject.split(" or "))) for name in found), found
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"format": "ppsyn-release-3"}', b"null"])
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"format": "ppsyn-release-4"}', b"null"])
 def test_a_sealed_manifest_that_is_none_is_found(folder: Path, text: bytes) -> None:
     seal(folder, text)
     assert MANIFEST in problems(folder)
@@ -538,12 +538,12 @@ def test_an_account_that_does_not_hold_what_a_release_says_is_found(
 # Releases of format 1, whose ledger is a part of the account
 
 
-@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("number", [1, 2, 3, 5])
 def test_a_release_of_another_format_is_refused_with_the_version_that_reads_it(folder: Path, number: int) -> None:
     data = (folder / MANIFEST).read_bytes()
-    (folder / MANIFEST).write_bytes(data.replace(b"ppsyn-release-3", f"ppsyn-release-{number}".encode()))
+    (folder / MANIFEST).write_bytes(data.replace(b"ppsyn-release-4", f"ppsyn-release-{number}".encode()))
     code, store = manifest_code(data), open_store(Location(url=str(folder)))
-    with pytest.raises(ConfigError, match=rf"Expected format ppsyn-release-3, got ppsyn-release-{number}\. ") as caught:
+    with pytest.raises(ConfigError, match=rf"Expected format ppsyn-release-4, got ppsyn-release-{number}\. ") as caught:
         read_manifest(store)
     assert f"Read it with ppsyn {code['ppsyn']} (source {code['source'][:12]}), which wrote it." in str(caught.value)
 

@@ -25,7 +25,7 @@ def test_a_run_of_an_earlier_format_is_refused_with_the_version_that_reads_it(tm
     with pytest.raises(RunError) as caught:
         read_record(root, "r1")
     assert str(caught.value) == (
-        "Run r1 cannot go on here. Expected format ppsyn-run-2, got ppsyn-run-1. "
+        "Run r1 cannot go on here. Expected format ppsyn-run-3, got ppsyn-run-1. "
         "Read it with ppsyn 0.1.0 (source 0123456789ab), which wrote it."
     )
 
