@@ -430,7 +430,7 @@ _COMMANDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("regenerate", PUBLISHED, "--out", "more.parquet"), ("--rows", "--seed", "--row-group", "--json", "--quiet")),
     (("regenerate", PUBLISHED, "--out", "more.csv.gz"), ("--rows", "--seed", "--row-group", "--scheduler", *_BUCKET)),
     (("schema", "draft", "people.csv"), ("--out", "--delimiter", "--force", "--public", *_BUCKET)),
-    (("schema", "draft", "csv.yaml", "--public", "people.parquet"), ("--out", "--public", "--force")),
+    (("schema", "draft", "csv.yaml", "--public", "sample.parquet"), ("--out", "--public", "--force")),
     (("schema", "check", "csv.yaml", "people.yaml", "--anywhere"), ("--delimiter", *_BUCKET)),
     (("quality", PUBLISHED, "csv.yaml"), ("--rho", "--epsilon", "--marginal", "--json", "--store", "--private")),
     (("private-report", PUBLISHED, "csv.yaml"), ("--out", "--marginal", "--target", "--store", "--private")),

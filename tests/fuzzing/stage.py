@@ -1,4 +1,4 @@
-"""What every case starts from: a private table, its schema, release files, release and store, and a saved model."""
+"""What each case starts from: a private table and a public one, schema, release files, release, store, saved model."""
 
 import importlib
 import sys
@@ -66,6 +66,8 @@ def make(folder: Path) -> None:
     frame = people()
     frame.to_parquet(folder / "people.parquet", index=False)
     frame.to_csv(folder / "people.csv", index=False)
+    public = frame[frame["sex"] != CANARY_TEXT]
+    public.assign(who=range(len(public))).to_parquet(folder / "sample.parquet", index=False)
     (folder / "people.yaml").write_text(SCHEMA.to_yaml(), encoding="utf-8")
     for kind in ("parquet", "csv"):
         document = {**RELEASE, "source": {"kind": kind, "path": f"people.{kind}"}}
