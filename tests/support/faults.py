@@ -102,12 +102,12 @@ def kills(_: int) -> Iterator[Row]:
     with _stages() as stage_at:
         for scene in (killing.UNWRITTEN, *killing.SCENES):
             story = stage_at(scene.is_s3).play(scene.point, scene.nth)
-            part = story.after.part
+            budget = story.after.budget
             row.tried += 1
-            row.overspent += part is not None and story.after.spent > part.total
-            if part is None and story.resumed.code == 4:
+            row.overspent += budget is not None and story.after.spent > budget.total
+            if budget is None and story.resumed.code == 4:
                 row.refused += 1
-            elif part is not None and part.spent == part.total and story.resumed.code == 0 and not story.findings:
+            elif budget is not None and budget.spent == budget.total and story.resumed.code == 0 and not story.findings:
                 row.published(1)
             else:
                 row.wrong.append(f"{scene}: {story.resumed}, {story.findings}")
@@ -129,7 +129,7 @@ def resumes(trials: int) -> Iterator[Row]:
             row.tried += 1
             charged = [draw.charged for draw in stage.draws()]
             is_twice = len(charged) > len(set(charged))
-            row.overspent += is_twice or (after.part is not None and after.spent > after.part.total)
+            row.overspent += is_twice or (after.budget is not None and after.spent > after.budget.total)
             if 0 in codes and set(codes) <= {0, 4, 6} and not is_twice and not stage.findings(run):
                 row.published(1)
             else:
