@@ -6,7 +6,7 @@ arranged by their expected counts, so that rare codes come to share groups.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -49,11 +49,10 @@ def partition_grid(
     def build(arranged: Floats) -> Iterable[Partition]:
         if arranged.ndim == 1:
             return (split_run(arranged, granularity * sigma) for granularity in granularities)
-        grids = (split_grid(arranged, granularity * sigma) for granularity in granularities)
-        return (grid for grid in grids if grid is not None)
+        return split_grids(arranged, [granularity * sigma for granularity in granularities])
 
     partitions = partition_in_order(expected, is_ordered, build)
-    return with_finest(expected.size, partitions) if expected.ndim == 1 else distinct(partitions)
+    return with_finest(expected.size, partitions) if expected.ndim == 1 else partitions
 
 
 def with_finest(cells: int, partitions: Iterable[Partition]) -> tuple[Partition, ...]:
@@ -61,25 +60,31 @@ def with_finest(cells: int, partitions: Iterable[Partition]) -> tuple[Partition,
     return distinct((finest(cells), *(partition for partition in partitions if partition.count > 1)))
 
 
-def split_grid(expected: Floats, least: float) -> Partition | None:
-    """Cut slices in two, of the axis with the fewest first, while all keep `least` expected rows a box.
+def split_grids(expected: Floats, leasts: Iterable[float]) -> Iterator[Partition]:
+    """Of each `least` a grid: slices cut in two, of the axis with the fewest first, while all keep it in every box.
 
     A slice of an axis is shared by as many boxes as the other axes have slices between them; it must
     hold `least` expected rows for each. The heaviest slice that can be cut is, at its most balanced
-    point. There is no grid if an axis cannot be cut, or if there is only one.
+    point. There is no grid if an axis cannot be cut, or if there is only one; none comes twice.
     """
     if expected.ndim < 2:
-        return None
+        return
     sizes = np.array(expected.shape)
     sums = np.zeros((expected.ndim, int(sizes.max()) + 1))
     for axis in range(expected.ndim):
         one_way = expected.sum(axis=tuple(other for other in range(expected.ndim) if other != axis))
         sums[axis, 1 : one_way.size + 1] = np.cumsum(one_way)
-    cuts, counts = _cut(sums, sizes, float(least), MOST_BOXES)
-    if counts.min() < 2:
-        return None
+    made = set[bytes]()
+    for least in leasts:
+        cuts, counts = _cut(sums, sizes, float(least), MOST_BOXES)
+        if counts.min() >= 2 and (key := cuts.tobytes()) not in made:
+            made.add(key)
+            yield _grid(expected.shape, cuts, counts)
+
+
+def _grid(shape: tuple[int, ...], cuts: Codes, counts: Ints) -> Partition:
     groups = np.zeros(1, np.int32)
-    for axis, size in enumerate(expected.shape):
+    for axis, size in enumerate(shape):
         slices = np.cumsum(cuts[axis, :size], dtype=np.int32)
         groups = (groups[:, None] * np.int32(counts[axis]) + slices).ravel()
     axes = tuple(counts.tolist())

@@ -50,7 +50,7 @@ class PPSynParameters:
     """The constants of the mechanism. Releases use these; only the benchmark can set others."""
 
     one_way_fraction: BudgetFraction = 0.2
-    """Smallest fraction of the budget for one-way marginals."""
+    """Smallest fraction of the budget for one-way marginals; up to twice as much if attributes have few values."""
     max_one_way_fraction: BudgetFraction = 0.6
     """Largest fraction of the budget for one-way marginals, if they are noisy."""
     coarse_fraction: BudgetFraction = 0.5
@@ -140,7 +140,17 @@ class PPSyn(Mechanism):
         return done.noise > self.parameters.anneal_threshold * done.distance
 
     def _one_way_rho(self, plan: Plan) -> Fraction:
-        return plan.rho * Fraction(self.parameters.one_way_fraction)
+        return plan.rho * round_down(Fraction(self._least_fraction(plan)))
+
+    def _least_fraction(self, plan: Plan) -> float:
+        """Of the budget, for one-way marginals, however clear they are.
+
+        A pair of attributes with a and b values has a + b - 2 degrees of freedom in its one-way marginals and
+        (a - 1)(b - 1) beside them: two to one if both are binary, and hardly any to one if both are large.
+        """
+        sizes = [plan.domain[name].size for name in non_constant(plan.domain)]
+        mean = sum(1 / max(1, size - 1) for size in sizes) / len(sizes)
+        return min(0.99, self.parameters.one_way_fraction * (1 + mean**2))
 
     def _one_way_fraction(self, plan: Plan, model: GraphicalModel) -> float:
         """Of the budget, for all measurements of single attributes: more, the more noise the first leave.
@@ -156,7 +166,7 @@ class PPSyn(Mechanism):
         ]
         mean = sum(noise) / len(noise) / model.total
         position = math.log(mean / _LOW_NOISE) / math.log(_HIGH_NOISE / _LOW_NOISE)
-        least = self.parameters.one_way_fraction
+        least = self._least_fraction(plan)
         most = max(least, self.parameters.max_one_way_fraction)
         return least + (most - least) * min(1.0, max(0.0, position))
 

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from ppsyn.benchmark.paper.strategies import split_balanced
 from ppsyn.errors import InvariantError
-from ppsyn.mechanisms.grid import arranged_cells, partition_in_order, restore, split_grid, split_run
-from ppsyn.privacy.partition import MOST_BOXES, Partition, number_groups
+from ppsyn.mechanisms.grid import arranged_cells, partition_in_order, restore, split_grids, split_run
+from ppsyn.privacy.partition import MOST_BOXES, Partition, distinct, number_groups
 
 shapes = array_shapes(min_dims=2, max_dims=4, max_side=6)
 marginals = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.integers(0, 400).map(float)))
@@ -22,7 +22,7 @@ marginals = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.i
 def test_boxes_are_products_of_slices_and_every_slice_holds_what_its_boxes_need(
     expected: np.ndarray, least: float
 ) -> None:
-    grid = split_grid(expected, least)
+    grid = next(split_grids(expected, [least]), None)
     if grid is None:
         return
     assert math.prod(grid.axes) == grid.count
@@ -37,7 +37,7 @@ def test_boxes_are_products_of_slices_and_every_slice_holds_what_its_boxes_need(
 
 
 def test_axes_are_cut_in_turns_at_their_most_balanced_points() -> None:
-    grid = split_grid(np.ones((8, 8)), 4.0)
+    grid = next(split_grids(np.ones((8, 8)), [4.0]))
     assert grid is not None
     assert grid.axes == (4, 4)
     assert np.bincount(grid.groups).tolist() == [4] * 16
@@ -47,11 +47,11 @@ def test_axes_are_cut_in_turns_at_their_most_balanced_points() -> None:
     "expected", [np.ones(8), np.zeros((3, 3)), np.ones((1, 9)), np.array([[9.0, 0.0], [9.0, 0.0]])]
 )
 def test_where_an_axis_cannot_be_cut_there_is_no_grid(expected: np.ndarray) -> None:
-    assert split_grid(expected, 1.0) is None
+    assert list(split_grids(expected, [1.0, 2.0])) == []
 
 
 def test_a_grid_has_no_more_boxes_than_fit_64_bits() -> None:
-    grid = split_grid(np.ones((300, 300)), 1e-9)
+    grid = next(split_grids(np.ones((300, 300)), [1e-9]))
     assert grid is not None
     assert grid.count <= MOST_BOXES
 
@@ -119,3 +119,12 @@ def test_rare_codes_of_a_nominal_attribute_share_a_group() -> None:
     expected = np.array([3.0, 50.0, 4.0, 60.0, 3.0])
     (partition,) = partition_in_order(expected, (False,), lambda arranged: [split_run(arranged, 10.0)])
     assert partition.groups.tolist() == [0, 1, 0, 2, 0]
+
+
+@settings(deadline=None, max_examples=40)
+@given(marginals, st.lists(st.floats(0.5, 300), max_size=5))
+def test_grids_of_several_levels_are_those_of_each_alone_without_repeats(
+    expected: np.ndarray, leasts: list[float]
+) -> None:
+    alone = (grid for least in leasts for grid in split_grids(expected, [least]))
+    assert tuple(split_grids(expected, leasts)) == distinct(alone)
