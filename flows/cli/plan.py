@@ -184,7 +184,8 @@ class Outlook:
         if self.table.rules:
             yield f"rules     {len(self.table.rules)}, which no row of the release will break"
         most_mb = plan.config.max_model_size_mb
-        yield f"model     {found.smallest_mb:.3g} MB for single attributes, {most_mb:g} MB at most"
+        least = "single attributes and rules" if self.table.rules else "single attributes"
+        yield f"model     {found.smallest_mb:.3g} MB for {least}, {most_mb:g} MB at most"
         for number, stage in enumerate(found.stages):
             share, noise = float(stage.rho / plan.rho), f"{stage.least:.1f} to {stage.most:.1f}"
             look = "first" if number == 0 else "second"

@@ -53,7 +53,14 @@ def _bundled() -> EncodedTable:
     file = _ROOT / "examples" / "adult" / "adult.parquet"
     if not file.is_file():
         raise ConfigError("The Adult table is bundled with the sources only; give --data-dir.")
-    return encode(pd.read_parquet(file), TableSchema.load(Path(schemas.__path__[0]) / "tables" / "adult.yaml"))
+    schema = TableSchema.load(Path(schemas.__path__[0]) / "tables" / "adult.yaml")
+    return encode(pd.read_parquet(file), _without_rules(schema))
+
+
+def _without_rules(schema: TableSchema) -> TableSchema:
+    """The schema as other mechanisms know it: every column is an attribute, and no rule is known."""
+    columns = tuple(column.model_copy(update={"follows": None}) for column in schema.columns)
+    return TableSchema(name=schema.name, columns=columns, excluded=schema.excluded)
 
 
 def read_table(folder: Path, name: str) -> EncodedTable:

@@ -18,6 +18,7 @@ from ppsyn.data.sources import names_of, read_frames
 from ppsyn.data.sources.reading import columns_of
 from ppsyn.errors import ConfigError, SourceError
 from ppsyn.schema_draft.columns import Drafted, draft_column, propose
+from ppsyn.schema_draft.relations import relations
 from ppsyn.schemas.files import Unfilled
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.release import CsvSource, ParquetSource, Source, SqlSource
@@ -135,8 +136,20 @@ def _page(title: str, origin: str, drafted: Sequence[Drafted]) -> str:
         *(["columns:", *columns] if columns else ["columns: []"]),
         *(["excluded:"] if left_out else []),
         *(f"  - {_written(one.name)}  # {_plain(one.note)}" for one in left_out),
+        *_related([one.name for one in drafted if one.fields is not None]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _related(names: Sequence[str]) -> list[str]:
+    """What names tell of rules, as comments."""
+    found = relations(names)
+    if not found:
+        return []
+    return [
+        "# By their names, these may hold. Fill in and move to the column, or to `rules`, what is publicly known to:",
+        *(f"#   {_plain(line)}" for line in found),
+    ]
 
 
 def _column(one: Drafted) -> list[str]:
