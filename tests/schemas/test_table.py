@@ -187,7 +187,7 @@ TEXT: Fields = {"kind": "categorical", "values": ["x", "y"]}
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
-        (TEXT | {"values": [], "other": "x"}, "at least one of values"),
+        (TEXT | {"values": [], "other": "x"}, "at least one value in values"),
         (TEXT | {"values": ["x", "x"], "other": "x"}, "values to differ"),
         (TEXT | {"values": ["x", 1], "other": "x"}, "all text or all whole numbers"),
         (TEXT | {"other": 1}, "Expected other to be text"),
@@ -255,7 +255,7 @@ def test_a_bad_column_is_refused_with_the_rule(fields: Fields, rule: str) -> Non
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
-        ({"columns": []}, "at least one of columns"),
+        ({"columns": []}, "at least one column in columns"),
         ({"name": "My table"}, "match pattern"),
         ({"excluded": ["a"]}, "Expected the name 'a' once"),
         ({"excluded": ["b", "b"]}, "Expected the name 'b' once"),
