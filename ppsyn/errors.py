@@ -9,7 +9,8 @@
     ├── BudgetExceededError      a spend that the budget does not cover
     ├── AccountError             a damaged account, or a release that does not fit it
     │   ├── CapExceededError     a release that would pass the cap of its account
-    │   └── PolicyError          what the policy of an account does not allow
+    │   ├── PolicyError          what the policy of an account does not allow
+    │   └── SignatureError       a signature that is wrong, or of a key that is not trusted
     ├── StoreError               a store that cannot be used
     │   └── MissingError         an object that is not there
     ├── AuditError               a release that fails its audit
@@ -233,6 +234,10 @@ class PolicyError(AccountError):
         """Say which rules it breaks."""
         self.problems = tuple(problems)
         super().__init__(f"The policy of {dataset!r} does not allow this. {' '.join(problems)}")
+
+
+class SignatureError(AccountError):
+    """A signature that is wrong, or of a key that is not trusted; nothing was spent."""
 
 
 class RunError(PPSynError):

@@ -8,6 +8,7 @@ from ppsyn.errors import MissingExtraError
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pipeline": (
         "click",
+        "cryptography",
         "dp_accounting",
         "great_expectations",
         "jinja2",

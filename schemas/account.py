@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, TypeAdapter
 
 from ppsyn.schemas.policy import Month, Policy
+from ppsyn.schemas.signature import Envelope, PublicKey
 from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational, absent
 
 FIRST = "0" * 64
@@ -23,6 +24,8 @@ class _Entry(FrozenModel):
     """SHA-256 of the entry before, as stored."""
     nonce: str
     """Random, so that a writer knows its own entry again."""
+    signed: Annotated[Envelope | None, absent] = None
+    """By whoever caused it: a statement about the entry without this field."""
 
 
 class Opening(_Entry):
@@ -141,7 +144,19 @@ class PolicyChange(_Entry):
     at: datetime
 
 
-Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange | PolicyChange
+class KeyChange(_Entry):
+    """A key is trusted from now on, or no more."""
+
+    kind: Literal["key"] = "key"
+    name: Name
+    """Whose it is."""
+    public: PublicKey
+    is_trusted: bool
+    """False of a key that is revoked; it is not trusted again."""
+    at: datetime
+
+
+Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange | PolicyChange | KeyChange
 """What is stored."""
 Line: TypeAlias = Entry | Grant
 """What a ledger may hold."""

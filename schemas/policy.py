@@ -14,6 +14,9 @@ Month: TypeAlias = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 
 Period: TypeAlias = Literal["month", "quarter", "year"]
 
+Right: TypeAlias = Literal["release", "approve", "policy"]
+"""What a person may do: make releases, approve them, change the policy and the keys."""
+
 Amount = TypeVar("Amount")
 
 
@@ -50,6 +53,9 @@ class PolicyOf(FrozenModel, Generic[Amount]):
     """The least that one release may reserve."""
     largest: Amount | None = None
     """The most that one release may reserve."""
+    people: dict[Name, tuple[Right, ...]] = Field(default_factory=dict)
+    """Who may `release`, `approve`, or change the `policy` and the keys. If anybody is named, every entry that a person
+    causes must be signed."""
 
 
 Policy: TypeAlias = PolicyOf[Rational]

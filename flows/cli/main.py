@@ -5,6 +5,7 @@ from typing_extensions import override
 
 from ppsyn.flows.cli.accounts import abandon, budget, clean
 from ppsyn.flows.cli.benchmark import benchmark
+from ppsyn.flows.cli.keys import head, keys, sign
 from ppsyn.flows.cli.output import MEANINGS
 from ppsyn.flows.cli.overview import overview
 from ppsyn.flows.cli.plan import plan
@@ -48,6 +49,7 @@ def main() -> None:
       ppsyn budget adult
       ppsyn overview --html overview.html
       ppsyn policy set adult policy.yaml
+      ppsyn keys new ana
       ppsyn audit out/releases/adult/latest
       ppsyn regenerate out/releases/adult/RUN --rows 1000000 --seed 7 --out more.parquet
       ppsyn record out/releases/adult/RUN
@@ -65,6 +67,9 @@ for _command in (
     budget,
     overview,
     policy,
+    keys,
+    sign,
+    head,
     abandon,
     clean,
     audit,

@@ -73,11 +73,17 @@ def set_policy(dataset: str, file: str, person: str | None, **location: Any) -> 
       ppsyn policy set people policy.yaml
       ppsyn policy set people policy.yaml --person patient_id --store s3://bucket/ppsyn
     """
+    from ppsyn.errors import ConfigError
     from ppsyn.privacy.account import StoredAccount
 
     document, exact = _read(file)
     account = StoredAccount(_store_for(location), dataset)
     if account.find() is None:
+        if exact.people:
+            raise ConfigError(
+                f"There is no account of {dataset!r} yet, which could trust the keys of people. Set the policy without "
+                "`people` first, then trust their keys (`ppsyn keys trust`), then set it with them."
+            )
         unit = "a row" if person is None else f"the person in {person!r}"
         account.open(exact.cap, document.cap.delta, unit)
     elif person is not None:

@@ -15,6 +15,7 @@ from uuid import uuid4
 import click
 
 from ppsyn.errors import ConfigError, StoreError, translated
+from ppsyn.flows.cli.keys import read_trust
 from ppsyn.flows.cli.locations import FilePath, bucket_options, open_release_at, open_store_at
 from ppsyn.flows.cli.output import JSON_OPTION, Exit, coloured, handle_errors, print_json
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS, WORKERS
@@ -38,22 +39,29 @@ _GZIP_LEVEL = 6
 @click.command()
 @click.argument("release", metavar="RELEASE")
 @click.option("--account", metavar="STORE", help="Also check the release against its account, in this store.")
+@click.option(
+    "--trust",
+    type=FilePath(Path),
+    help="Also check signatures with these keys: of `ppsyn keys list --json`, or a .pub file.",
+)
 @bucket_options
 @JSON_OPTION
 @handle_errors
-def audit(release: str, account: str | None, as_json: bool, **location: Any) -> None:
+def audit(release: str, account: str | None, trust: Path | None, as_json: bool, **location: Any) -> None:
     """Audit RELEASE, a published folder, without the private table.
 
     Verifies the digests of all files, the chain of account entries, the arithmetic of the budget, and the guarantee
     by dp-accounting. Replays the loop over the published answers, refits the model, generates the rows again and
-    compares them with the published table. DATASET/latest stands for the release that was published last. A store
-    that cannot be read is not a finding: exit code 6.
+    compares them with the published table. With --trust, finds a signature that is missing or wrong, of somebody who
+    may not release, or made after the key was revoked. DATASET/latest stands for the release that was published last.
+    A store that cannot be read is not a finding: exit code 6.
 
     \b
     Examples:
       ppsyn audit out/releases/adult/latest
       ppsyn audit s3://bucket/releases/adult/RUN --endpoint https://s3.example.org --json
       ppsyn audit out/releases/adult/RUN --account out
+      ppsyn audit out/releases/adult/RUN --trust keys.json
       ppsyn audit s3://public/releases/adult/latest --account 's3://state?credentials=STATE'
     """
     from ppsyn.privacy.account import StoredAccount
@@ -61,6 +69,7 @@ def audit(release: str, account: str | None, as_json: bool, **location: Any) -> 
     from ppsyn.releases.audit import audit as check
     from ppsyn.releases.reader import read_manifest
 
+    known = None if trust is None else read_trust(trust)
     folder = open_release_at(release, **location)
     stored = None
     if account is not None:
@@ -68,7 +77,7 @@ def audit(release: str, account: str | None, as_json: bool, **location: Any) -> 
         with suppress(ConfigError):  # the audit tells what is wrong with the manifest
             stored = StoredAccount(kept, read_manifest(folder)[0].dataset)
     findings: list[Finding] = []
-    for finding in check(folder, stored):
+    for finding in check(folder, stored, known):
         findings.append(finding)
         if not as_json:
             mark = coloured("ok   ", "green") if finding.problem is None else coloured("WRONG", "red")

@@ -11,20 +11,24 @@ from uuid import uuid4
 from ppsyn.errors import AccountError, BudgetExceededError, InvariantError, MissingError, RunTakenError, translated
 from ppsyn.privacy.account_state import AccountState, Chain, RunBudget, begin_state
 from ppsyn.privacy.ledger import Ledger, Spend
+from ppsyn.privacy.signatures import Signer, own_signer, verify
 from ppsyn.schemas.account import (
     FIRST,
     CapChange,
     Charge,
     Close,
     Entry,
+    KeyChange,
     Opening,
     PolicyChange,
     Reservation,
     Seal,
     Spent,
+    hash_of,
     to_bytes,
 )
 from ppsyn.schemas.policy import Policy
+from ppsyn.schemas.signature import EntrySigned, Envelope, HeadSigned, keyid_of
 from ppsyn.storage import Store
 
 _PATIENCE_SECONDS = 600
@@ -174,7 +178,7 @@ class StoredAccount:
         """
         state = self.state
         draft = self._reservation(uuid4().hex, rho, FIRST, quality_of, purpose)
-        state.check(draft(state.count, state.head, uuid4().hex))
+        state.check(self._signed(draft(state.count, state.head, uuid4().hex)))
 
     def _reservation(self, run: str, rho: Fraction, inputs: str, quality_of: str | None, purpose: str | None) -> Draft:
         at = _now()
@@ -245,6 +249,55 @@ class StoredAccount:
             number=n, previous=previous, nonce=nonce, policy=policy, month=self._read_state().month_at(at), at=at
         ))  # fmt: skip
 
+    def change_key(self, name: str, public: str, *, is_trusted: bool) -> None:
+        """Trust a person's key from now on, or revoke it for good.
+
+        Raises:
+            AccountError: If it was trusted before, or is not there to be revoked; nothing changes.
+        """
+        at = _now()
+        self._append(lambda n, previous, nonce: KeyChange(
+            number=n, previous=previous, nonce=nonce, name=name, public=public, is_trusted=is_trusted, at=at
+        ))  # fmt: skip
+
+    def signed_head(self, signer: Signer) -> Envelope:
+        """What the account is as of now, signed, to be kept elsewhere."""
+        state = self.state
+        told = HeadSigned(dataset=self.dataset, number=state.count - 1, signed_at=_now())
+        return signer.sign(self._key(told.number), state.head, told)
+
+    def check_head(self, envelope: Envelope, public: str) -> HeadSigned:
+        """See that the account still holds what a signed head tells of it.
+
+        Raises:
+            SignatureError: If the signature is wrong.
+            AccountError: If the account was set back or rewritten since.
+        """
+        subject, told = verify(envelope, public, HeadSigned)
+        if told.dataset != self.dataset:
+            raise AccountError(f"Expected the signed head of {self.dataset!r}, got that of {told.dataset!r}.")
+        entries = self.entries()
+        if told.number >= len(entries) or hash_of(entries[told.number]) != subject.digest.sha256:
+            raise AccountError(
+                f"The account of {self.dataset!r} was set back or rewritten: on {told.signed_at:%Y-%m-%d} it had "
+                f"another entry {told.number}; now it has {len(entries)} entries. Nothing was spent now. Restore "
+                f"accounts/{self.dataset} as it was last."
+            )
+        return told
+
+    def _signed(self, entry: Entry) -> Entry:
+        """An entry with the signature of whoever runs this, if the account trusts that key."""
+        state, signer = self._read_state(), own_signer()
+        if signer is None:
+            return entry
+        key = state.keys.get(signer.keyid)
+        is_first = isinstance(entry, KeyChange) and not state.keys and keyid_of(entry.public) == signer.keyid
+        if not is_first and (key is None or key.revoked is not None):
+            return entry  # which the account refuses if its policy asks for a signature
+        told = EntrySigned(dataset=self.dataset, number=entry.number)
+        envelope = signer.sign(self._key(entry.number), hash_of(to_bytes(entry)), told)
+        return entry.model_copy(update={"signed": envelope})
+
     def _read_state(self) -> AccountState:
         """The account as it was read last: what an entry that is drafted now comes after."""
         if self._state is None:
@@ -261,6 +314,8 @@ class StoredAccount:
         while time.monotonic() < give_up:
             sequence = self.state if run is None else self.chain(run)
             entry = draft(sequence.count, sequence.head, nonce)
+            if run is None:
+                entry = self._signed(entry)
             sequence.check(entry)
             if self._create(self._key(entry.number, run), to_bytes(entry)):
                 return

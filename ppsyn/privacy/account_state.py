@@ -1,16 +1,24 @@
 """The rules of an account and of a run's charges: which entry may follow which.
 
 Writers and auditors use the same rules. `AccountState` follows the entries of the account itself: its opening,
-reservations, closes, changes of the cap and of the policy. A `Chain` follows the charges of one run, from its grant to
-its seal.
+reservations, closes, changes of the cap, the policy and the keys. A `Chain` follows the charges of one run, from its
+grant to its seal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
-from ppsyn.errors import AccountError, BudgetExceededError, CapExceededError, PolicyError, RunTakenError, translated
+from ppsyn.errors import (
+    AccountError,
+    BudgetExceededError,
+    CapExceededError,
+    PolicyError,
+    RunTakenError,
+    SignatureError,
+    translated,
+)
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.policy import Limit, contradictions, limits, month_of, refusals
 from ppsyn.schemas.account import (
@@ -18,7 +26,9 @@ from ppsyn.schemas.account import (
     CapChange,
     Charge,
     Close,
+    Entry,
     Grant,
+    KeyChange,
     Line,
     Opening,
     PolicyChange,
@@ -28,7 +38,22 @@ from ppsyn.schemas.account import (
     hash_of,
     to_bytes,
 )
-from ppsyn.schemas.policy import Month, Policy
+from ppsyn.schemas.policy import Month, Policy, Right
+from ppsyn.schemas.signature import EntrySigned, Trust, TrustedKey, keyid_of
+
+_RIGHTS: Mapping[type[Entry], tuple[Right, ...]] = {
+    Reservation: ("release",),
+    Close: ("release", "policy"),
+    CapChange: ("policy",),
+    PolicyChange: ("policy",),
+    KeyChange: ("policy",),
+}
+"""Who may cause what, where a policy names people: whoever has one of these rights."""
+_ACTS: Mapping[Right, str] = {
+    "release": "make a release",
+    "approve": "approve one",
+    "policy": "change the policy or the keys",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,7 @@ class RunBudget:
         is_chained: Whether its charges are a chain of their own.
         month: In which a policy counts it.
         purpose: What it is for, if that was named.
+        by: Who reserved it, if that was signed.
         spent: What it has spent: as its close tells, or as charges between the entries of the account do.
         charges: How many that were.
         seal: The hash of its chain's last entry, if it is closed and has one.
@@ -52,10 +78,14 @@ class RunBudget:
     is_chained: bool
     month: Month
     purpose: str | None = None
+    by: str | None = None
     spent: Fraction = Fraction(0)
     charges: int = 0
     seal: str | None = None
     closed_at: datetime | None = None
+    closed_by: str | None = None
+    closed: int | None = None
+    """The number of the entry that closed it."""
     manifest: str | None = None
 
     @property
@@ -89,6 +119,25 @@ class RunBudget:
         return self.committed - self.spent
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A public key that the account trusts, or trusted.
+
+    Attributes:
+        name: Whose it is.
+        public: The key, in base64.
+        trusted_at: Since when.
+        revoked_at: When it was revoked, if it was.
+        revoked: The number of the entry that revoked it.
+    """
+
+    name: str
+    public: str
+    trusted_at: datetime
+    revoked_at: datetime | None = None
+    revoked: int | None = None
+
+
 class AccountState:
     """An account as its entries tell it. An entry that breaks a rule is refused, and changes nothing.
 
@@ -114,6 +163,10 @@ class AccountState:
         self.policy: Policy | None = None
         self.since = self.month
         """The month in which the amounts of the policy came into force."""
+        self.keys: dict[str, Key] = {}
+        """All keys that were ever trusted, by what names them."""
+        self.signed_since: int | None = None
+        """The number of the entry since which the policy asks for signatures; None if it does not."""
 
     @property
     def left(self) -> Fraction:
@@ -162,6 +215,8 @@ class AccountState:
             self.cap = entry.cap
         elif isinstance(entry, PolicyChange):
             self._govern(entry)
+        elif isinstance(entry, KeyChange):
+            self._take_key(entry)
         elif budget is not None:
             before = self.budgets.get(budget.run)
             self.committed += budget.committed - (before.committed if before else 0)
@@ -169,11 +224,74 @@ class AccountState:
             if budget.manifest is not None and budget.quality_of is None:
                 self.latest = budget.run
 
+    def trust(self) -> Trust:
+        """The keys and what their owners may do, for whoever checks a release."""
+        every: tuple[Right, ...] = ("release", "approve", "policy")
+        keys = (
+            TrustedKey(
+                name=key.name, public=key.public, rights=self._people.get(key.name, ()) if self._people else every,
+                trusted_at=key.trusted_at, revoked_at=key.revoked_at,
+            )
+            for key in self.keys.values()
+        )  # fmt: skip
+        return Trust(dataset=self.opening.dataset, keys=tuple(keys))
+
+    @property
+    def _people(self) -> Mapping[str, tuple[Right, ...]]:
+        return {} if self.policy is None else self.policy.people
+
+    def _signer(self, entry: Entry) -> str | None:
+        """Who has signed an entry; None if nobody has.
+
+        Raises:
+            SignatureError: If the signature is wrong, or of a key that is not trusted.
+            PolicyError: If the policy names who may cause such an entry, and it is nobody of them.
+        """
+        key = None if entry.signed is None else self._signing(entry, entry.signed.keyid)
+        people = self._people or (entry.policy.people if isinstance(entry, PolicyChange) else {})
+        rights = _RIGHTS.get(type(entry), ())
+        if people and rights and (key is None or not set(people.get(key.name, ())) & set(rights)):
+            who = "none of a key that the account trusts" if key is None else f"that of {key.name}"
+            able = ", ".join(name for name, mine in people.items() if set(mine) & set(rights)) or "nobody"
+            act = _ACTS[rights[0]]
+            raise PolicyError(
+                self.opening.dataset,
+                [
+                    f"Expected the signature of somebody who may {act} ({able}), got {who}. PPSYN_KEY names the file "
+                    "of your key; `ppsyn keys trust` has an account trust it."
+                ],
+            )
+        return None if key is None else key.name
+
+    def _signing(self, entry: Entry, keyid: str) -> Key:
+        """The key that has signed an entry. The first key that an account trusts may sign for itself."""
+        key = self.keys.get(keyid)
+        if isinstance(entry, KeyChange) and not self.keys and keyid == keyid_of(entry.public):
+            key = Key(entry.name, entry.public, entry.at)
+        if key is None:
+            raise SignatureError(
+                f"Entry {self.count} of {self.opening.dataset!r} is signed with key {keyid[:16]}, which is not trusted."
+            )
+        if key.revoked is not None:
+            raise SignatureError(
+                f"Entry {self.count} of {self.opening.dataset!r} is signed with a key of {key.name} that was revoked."
+            )
+        if entry.signed is not None:
+            from ppsyn.privacy.signatures import verify  # noqa: PLC0415  # the bare library reads no account, nor has its library
+
+            subject, told = verify(entry.signed, key.public, EntrySigned)
+            unsigned = hash_of(to_bytes(entry.model_copy(update={"signed": None})))
+            if (subject.digest.sha256, told.dataset, told.number) != (unsigned, self.opening.dataset, entry.number):
+                raise SignatureError(f"The signature of entry {self.count} is of something else.")
+        return key
+
     def _govern(self, entry: PolicyChange) -> None:
         """Put a policy in force. One that changes no amount goes on counting where the last one did."""
         before, policy = self.policy, entry.policy
         if before is None or (before.allowance, before.purposes) != (policy.allowance, policy.purposes):
             self.since = entry.month
+        if bool(self._people) != bool(policy.people):
+            self.signed_since = entry.number if policy.people else None
         self.policy, self.cap = policy, policy.cap
 
     def _changed(self, entry: Line) -> RunBudget | None:
@@ -182,23 +300,31 @@ class AccountState:
             raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to be of the account itself.")
         if entry.number != self.count or entry.previous != self.head:
             raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to follow the one before it.")
+        by = self._signer(entry)
         match entry:
             case Opening():
                 raise AccountError("Expected the account to be opened once.")
+            case CapChange() | PolicyChange() | KeyChange():
+                self._check_change(entry)
+                return None
+            case Reservation():
+                return self._reserved(entry, by)
+            case Charge():
+                return self._charged(entry)
+            case Close():
+                return self._closed(entry, by)
+
+    def _check_change(self, entry: CapChange | PolicyChange | KeyChange) -> None:
+        """See whether the owner of the data may lay this down."""
+        match entry:
             case CapChange():
                 if self.policy is not None:
                     raise PolicyError(self.opening.dataset, ["It has the cap: change it with `ppsyn policy set`."])
                 self._check_cap(entry.cap)
-                return None
             case PolicyChange():
                 self._check_policy(entry)
-                return None
-            case Reservation():
-                return self._reserved(entry)
-            case Charge():
-                return self._charged(entry)
-            case Close():
-                return self._closed(entry)
+            case KeyChange():
+                self._check_key(entry)
 
     def _check_cap(self, cap: Fraction) -> None:
         if cap < self.committed or cap <= 0:
@@ -212,12 +338,42 @@ class AccountState:
             raise AccountError(f"The policy contradicts itself; nothing was changed. {' '.join(problems)}")
         self._check_cap(entry.policy.cap)
         self._check_month(entry.month, entry.at)
+        if entry.policy.people and not self._can_change(entry.policy.people):
+            raise AccountError(
+                "Expected a trusted key of somebody who may change the policy, or nobody ever could: trust one first "
+                "(`ppsyn keys trust`)."
+            )
+
+    def _can_change(self, people: Mapping[str, tuple[Right, ...]], without: str | None = None) -> bool:
+        """Whether somebody who may change the policy has a key that is trusted, beside this one."""
+        keys = (key for keyid, key in self.keys.items() if keyid != without and key.revoked is None)
+        return any("policy" in people.get(key.name, ()) for key in keys)
+
+    def _check_key(self, entry: KeyChange) -> None:
+        keyid = keyid_of(entry.public)
+        key = self.keys.get(keyid)
+        if entry.is_trusted and key is not None:
+            raise AccountError(f"Key {keyid[:16]} of {key.name} was trusted before. Make a new one: `ppsyn keys new`.")
+        if not entry.is_trusted and (key is None or key.name != entry.name or key.revoked is not None):
+            raise AccountError(f"There is no key {keyid[:16]} of {entry.name} to revoke.")
+        if not entry.is_trusted and self._people and not self._can_change(self._people, keyid):
+            raise AccountError(
+                "Nobody else could change the policy or the keys any more: trust another key of somebody who may, "
+                "then revoke this one."
+            )
+
+    def _take_key(self, entry: KeyChange) -> None:
+        keyid = keyid_of(entry.public)
+        if entry.is_trusted:
+            self.keys[keyid] = Key(entry.name, entry.public, entry.at)
+        else:
+            self.keys[keyid] = replace(self.keys[keyid], revoked_at=entry.at, revoked=entry.number)
 
     def _check_month(self, month: Month | None, at: datetime) -> None:
         if month != self.month_at(at):
             raise AccountError(f"Expected entry {self.count} to count in {self.month_at(at)}, got {month}.")
 
-    def _reserved(self, entry: Reservation) -> RunBudget:
+    def _reserved(self, entry: Reservation, by: str | None) -> RunBudget:
         if entry.run in self.budgets:
             raise AccountError(f"Expected run {entry.run} to reserve its budget once.")
         if not 0 < entry.rho <= self.left:
@@ -227,7 +383,7 @@ class AccountState:
         elif entry.month is not None:
             raise AccountError(f"Expected entry {self.count} to count in no month: the account has no policy.")
         month = entry.month or month_of(entry.at)
-        return RunBudget(entry.grant(self.opening.dataset), self.cap, entry.is_chained, month, entry.purpose)
+        return RunBudget(entry.grant(self.opening.dataset), self.cap, entry.is_chained, month, entry.purpose, by)
 
     def _check_allowed(self, policy: Policy, entry: Reservation) -> None:
         """See that a policy allows a reservation."""
@@ -250,9 +406,9 @@ class AccountState:
             raise BudgetExceededError(entry.rho, budget.total - budget.spent)
         return replace(budget, spent=budget.spent + entry.rho, charges=budget.charges + 1)
 
-    def _closed(self, entry: Close) -> RunBudget:
+    def _closed(self, entry: Close, by: str | None) -> RunBudget:
         budget, spent = self.open_budget(entry.run), entry.spent
-        closed = replace(budget, closed_at=entry.at, manifest=entry.manifest)
+        closed = replace(budget, closed_at=entry.at, closed_by=by, closed=entry.number, manifest=entry.manifest)
         if budget.is_chained != (spent is not None):
             raise AccountError(f"Expected run {entry.run} to be closed with what its charges come to.")
         if spent is None:

@@ -158,6 +158,9 @@ def contradictions(policy: Policy) -> Iterator[str]:
             yield f"Expected {name} to be at most the cap, which is for ever."
     yield from _divided(policy)
     yield from _impossible(policy)
+    for right in ("release", "policy"):
+        if policy.people and not any(right in rights for rights in policy.people.values()):
+            yield f"Expected somebody in people with the right {right!r}."
 
 
 def _divided(policy: Policy) -> Iterator[str]:

@@ -29,6 +29,7 @@ from ppsyn.releases.layout import (
     QUALITY,
     REPORT,
     SEAL,
+    SIGNATURES,
     SYNTHETIC,
     VALIDATION,
 )
@@ -41,11 +42,13 @@ from ppsyn.releases.reader import (
     read_validation,
     seal_of,
 )
+from ppsyn.releases.signing import check_signature, is_demanded, is_signature, read_signature, signatures_in
 from ppsyn.releases.tables import charges_of, entries_to_json, is_told_of, read_rows, unpack_answers, unpack_entries
 from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
 from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.signature import Trust
 from ppsyn.serialization import pack
 from ppsyn.storage import Store
 
@@ -63,12 +66,14 @@ class Finding:
     problem: str | None = None
 
 
-def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Finding]:
+def audit(store: Store, account: StoredAccount | None = None, trust: Trust | None = None) -> Iterator[Finding]:
     """Check the release in this store, one finding at a time. No private table is needed.
 
     Args:
         store: The release's folder.
         account: The account it was paid from, for whoever may read it.
+        trust: Public keys, and what their owners may do; by default those of the account. With them, a release that
+            nobody has signed is at fault; with an account, if its policy names people.
 
     Raises:
         StoreError: If a store cannot be read, which says nothing about the release.
@@ -90,11 +95,29 @@ def audit(store: Store, account: StoredAccount | None = None) -> Iterator[Findin
     yield from _recomputed(store, manifest, entries)
     if account is not None:
         yield _checked("account", lambda: check_stored(account, manifest.run, manifest.account, entries, digest))
+    yield from _signed(store, manifest, digest, account, trust)
     for key in filter(_is_about_quality, store.keys(QUALITY)):
         if key.endswith(".json"):
             yield _checked(key, lambda key=key: check_quality(store, manifest, digest, key, account))
         else:
             yield _checked(key, lambda key=key: check_page(store, key), hint=_hint(manifest))
+
+
+def _signed(
+    store: Store, manifest: Manifest, digest: str, account: StoredAccount | None, trust: Trust | None
+) -> Iterator[Finding]:
+    try:
+        state = None if account is None else account.find()
+    except PPSynError:
+        return  # the finding about the account says so
+    found = signatures_in(store)
+    known = trust or (state.trust() if state is not None and state.keys else None)
+    if not found and (trust is not None or (state is not None and is_demanded(state, manifest.run))):
+        yield Finding(SIGNATURES, "Nobody has signed the release. Sign it: `ppsyn sign`.")
+    for file in found:
+        yield _checked(
+            file, lambda file=file: check_signature(read_signature(store, digest, file), manifest, known, state)
+        )
 
 
 def audit_own(store: Store, run: Run) -> Iterator[Finding]:
@@ -168,7 +191,7 @@ def _check_seal(store: Store) -> None:
 
 def _names(store: Store, manifest: Manifest) -> list[str]:
     own = {*FILES, *manifest.files, *store.keys()} - {MANIFEST, SEAL}
-    return sorted(name for name in own if not _is_about_quality(name))
+    return sorted(name for name in own if not _is_about_quality(name) and not is_signature(name))
 
 
 def _is_about_quality(key: str) -> bool:

@@ -8,6 +8,8 @@ LATEST = "latest.json"
 """In the folder of a dataset: the run that was published last, and the digest of its manifest."""
 QUALITY = "quality"
 """The folder of what was measured after the release was published; its files are not the release's own."""
+SIGNATURES = "signatures"
+"""The folder of signatures, which are put there after the release was published."""
 FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION, REPORT)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from ppsyn.errors import AccountError, RunError, StoreError
+from ppsyn.privacy.signatures import own_signer
 from ppsyn.releases.budget_checks import account_part, guarantee_of
 from ppsyn.releases.layout import (
     ANSWERS,
@@ -19,12 +20,14 @@ from ppsyn.releases.layout import (
     QUALITY,
     REPORT,
     SEAL,
+    SIGNATURES,
     SYNTHETIC,
     VALIDATION,
     release_folder,
     staging_folder,
 )
 from ppsyn.releases.reader import file_digest, make_report, seal_of
+from ppsyn.releases.signing import sign_release
 from ppsyn.releases.tables import count_rows, entries_to_json, pack_answers, pack_entries, read_rows, write_rows
 from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import freeze
@@ -145,6 +148,7 @@ def publish(run: Run) -> str:
     digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
     if run.budget.is_open:
         _close(run, digest)
+    _sign(run, folder)
     if run.account.state.latest == run.ref.run:
         latest = {"run": run.ref.run, "manifest": digest}
         run.releases.put(f"releases/{run.ref.dataset}/{LATEST}", json.dumps(latest).encode() + b"\n")
@@ -176,7 +180,9 @@ def _check_published(run: Run, folder: str) -> None:
         problems += [] if run.releases.get(f"{folder}/{SEAL}") == seal_of(digest) else [SEAL]
         found = (key.removeprefix(f"{folder}/") for key in run.releases.keys(folder))
         known = {*files, MANIFEST, SEAL}
-        problems += [name for name in found if name not in known and not name.startswith(f"{QUALITY}/")]
+        problems += [
+            name for name in found if name not in known and not name.startswith((f"{QUALITY}/", f"{SIGNATURES}/"))
+        ]
     if problems:
         raise RunError(
             f"The release of run {run.ref.run} is not as it was published: {', '.join(sorted(problems))}. "
@@ -200,6 +206,14 @@ def _is_of(data: bytes, manifest: Manifest) -> bool:
 def _staging(run: Run) -> str:
     """Where this process puts the release together; no other touches it before the release is there."""
     return f"{staging_folder(run.ref.run)}/{run.token}"
+
+
+def _sign(run: Run, folder: str) -> None:
+    """Sign what was published, if the account trusts the key of whoever runs this."""
+    signer = own_signer()
+    key = None if signer is None else run.account.state.keys.get(signer.keyid)
+    if signer is not None and key is not None and key.revoked is None:
+        sign_release(open_store(run.releases.location.child(folder)), signer)
 
 
 def _close(run: Run, digest: str) -> None:
