@@ -1,4 +1,4 @@
-"""What is spent, who gives up, what is left behind: `ppsyn budget`, `ppsyn abandon` and `ppsyn clean`."""
+"""What is spent, given up, retired, left behind: `ppsyn budget`, `abandon`, `retire` and `clean`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ppsyn.flows.cli.locations import locations_in, open_store_at, release_file, store_options
+from ppsyn.flows.cli.locations import locations_in, open_store_at, release_file, release_locations_in, store_options
 from ppsyn.flows.cli.output import JSON_OPTION, confirm, handle_errors, print_json, print_table
 
 if TYPE_CHECKING:
@@ -214,6 +214,59 @@ def _describe(run: str, outcome: GivenUp) -> str:
     if outcome.was_over:
         return f"Run {run} was abandoned before; {spent}."
     return f"Run {run} is abandoned: rho {float(outcome.freed):.6g} is free again, {spent}."
+
+
+@click.command()
+@click.argument("run")
+@release_file
+@click.option("--by", required=True, metavar="NAME", help="Who retires it; stays on record.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, in a sentence; stays on record.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--releases", help="Where the release is, if neither FILE nor the run itself says so.")
+@store_options
+@JSON_OPTION
+@handle_errors
+def retire(
+    run: str,
+    file: str | None,
+    *,
+    by: str,
+    reason: str,
+    yes: bool,
+    releases: str | None,
+    as_json: bool,
+    **location: Any,
+) -> None:
+    """Retire RUN: remove its published release, and the answers that it could be made of again, for good.
+
+    What it has spent stays spent. An erasure record takes the place of the release: who, when, why, its cost and the
+    digests of all files. `ppsyn audit` reads it, and `latest` moves to the release before. If the command is killed,
+    repeat it.
+
+    \b
+    Examples:
+      ppsyn retire 20260102-030405-9f8e7d6c --by "A. N. Other" --reason "Kept for five years."
+      ppsyn retire RUN release.yaml --by "A. N. Other" --reason "A column was published by mistake." --yes
+    """
+    from ppsyn.errors import ConfigError
+    from ppsyn.releases.retirement import Erasure
+    from ppsyn.releases.retirement import retire as remove
+
+    if not (by.strip() and reason.strip()):
+        raise ConfigError("Expected --by and --reason to say something: they stay on record.")
+    root, place = open_store_at(**location), None
+    if file is not None:
+        root, place = release_locations_in(file)
+    elif releases is not None:
+        place = open_store_at(**{**location, "store": releases}).location
+    if not yes:
+        confirm(f"Remove the release of run {run} for good?")
+    found = remove(root, place, run, Erasure(by, reason))
+    if as_json:
+        print_json({**found.record.model_dump(mode="json"), "was_retired": found.was_over, "latest": found.latest})
+    else:
+        click.echo(found.record.sentence)
+        click.echo(f"latest    {found.latest or 'none: no release of the dataset is left'}")
 
 
 @click.command()

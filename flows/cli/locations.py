@@ -89,6 +89,19 @@ def locations_in(file: str, settings: tuple[str, ...] = ()) -> tuple[Store, list
     return open_store(stores.root), list(locations.values())
 
 
+def release_locations_in(file: str) -> tuple[Store, Location]:
+    """The store with the accounts, and where releases are, as a release file names them.
+
+    Raises:
+        PPSynError: If the file will not do, or the store cannot be used.
+    """
+    from ppsyn.flows.preflight import read_stores
+    from ppsyn.storage import open_store
+
+    stores = read_stores(file)
+    return open_store(stores.root), stores.releases or stores.root
+
+
 def open_release_at(address: str, **location: Any) -> Store:
     """A published release; `.../DATASET/latest` is the one that was published last.
 

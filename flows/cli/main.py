@@ -3,7 +3,7 @@
 import click
 from typing_extensions import override
 
-from ppsyn.flows.cli.accounts import abandon, budget, clean
+from ppsyn.flows.cli.accounts import abandon, budget, clean, retire
 from ppsyn.flows.cli.benchmark import benchmark
 from ppsyn.flows.cli.keys import head, keys, sign
 from ppsyn.flows.cli.output import MEANINGS
@@ -75,6 +75,7 @@ for _command in (
     audit,
     regenerate,
     record,
+    retire,
     quality,
     private_report,
     benchmark,

@@ -54,7 +54,8 @@ def audit(release: str, account: str | None, trust: Path | None, as_json: bool, 
     by dp-accounting. Replays the loop over the published answers, refits the model, generates the rows again and
     compares them with the published table. With --trust, finds a signature that is missing or wrong, of somebody who
     may not release, or made after the key was revoked. DATASET/latest stands for the release that was published last.
-    A store that cannot be read is not a finding: exit code 6.
+    A store that cannot be read is not a finding: exit code 6. Of a release that was retired, its erasure record is
+    verified.
 
     \b
     Examples:
@@ -67,7 +68,7 @@ def audit(release: str, account: str | None, trust: Path | None, as_json: bool, 
     from ppsyn.privacy.account import StoredAccount
     from ppsyn.releases.audit import Finding
     from ppsyn.releases.audit import audit as check
-    from ppsyn.releases.reader import read_manifest
+    from ppsyn.releases.reader import read_manifest, read_retirement
 
     known = None if trust is None else read_trust(trust)
     folder = open_release_at(release, **location)
@@ -75,7 +76,7 @@ def audit(release: str, account: str | None, trust: Path | None, as_json: bool, 
     if account is not None:
         kept = open_store_at(account, **location)
         with suppress(ConfigError):  # the audit tells what is wrong with the manifest
-            stored = StoredAccount(kept, read_manifest(folder)[0].dataset)
+            stored = StoredAccount(kept, (read_retirement(folder) or read_manifest(folder)[0]).dataset)
     findings: list[Finding] = []
     for finding in check(folder, stored, known):
         findings.append(finding)

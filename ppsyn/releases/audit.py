@@ -28,6 +28,7 @@ from ppsyn.releases.layout import (
     MODEL,
     QUALITY,
     REPORT,
+    RETIRED,
     SEAL,
     SIGNATURES,
     SYNTHETIC,
@@ -39,6 +40,7 @@ from ppsyn.releases.reader import (
     make_report,
     open_release,
     read_manifest,
+    read_retirement,
     read_validation,
     seal_of,
 )
@@ -48,6 +50,7 @@ from ppsyn.releases.validation import validate
 from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
 from ppsyn.schemas.manifest import Manifest
+from ppsyn.schemas.retirement import Retirement
 from ppsyn.schemas.signature import Trust
 from ppsyn.serialization import pack
 from ppsyn.storage import Store
@@ -78,6 +81,9 @@ def audit(store: Store, account: StoredAccount | None = None, trust: Trust | Non
     Raises:
         StoreError: If a store cannot be read, which says nothing about the release.
     """
+    if store.has(RETIRED):
+        yield from _retired(store, account)
+        return
     yield (seal := _checked(MANIFEST, lambda: _check_seal(store)))
     if seal.problem is not None:
         return
@@ -118,6 +124,31 @@ def _signed(
         yield _checked(
             file, lambda file=file: check_signature(read_signature(store, digest, file), manifest, known, state)
         )
+
+
+def _retired(store: Store, account: StoredAccount | None) -> Iterator[Finding]:
+    """The audit of what is left of a release that was removed."""
+    yield (found := _checked(RETIRED, lambda: read_retirement(store)))
+    record = None if found.problem else read_retirement(store)
+    if record is None:
+        return
+    yield _checked(f"retired: {record.sentence}", lambda: _check_removed(store))
+    if account is not None:
+        yield _checked("account", lambda: _check_spent(account, record))
+
+
+def _check_removed(store: Store) -> None:
+    left = [key for key in store.keys("") if key != RETIRED]
+    if left:
+        raise Fault(f"{left[0]} is still there. Repeat `ppsyn retire`.")
+
+
+def _check_spent(account: StoredAccount, record: Retirement) -> None:
+    budget = account.state.budgets.get(record.run)
+    if budget is None or account.dataset != record.dataset:
+        raise Fault(f"The account does not know run {record.run}: it was set back, or is of another store.")
+    if (budget.manifest, budget.spent) != (record.manifest, record.guarantee.rho):
+        raise Fault("The account has paid for another release, or another amount, than the erasure record says.")
 
 
 def audit_own(store: Store, run: Run) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ QUALITY = "quality"
 """The folder of what was measured after the release was published; its files are not the release's own."""
 SIGNATURES = "signatures"
 """The folder of signatures, which are put there after the release was published."""
+RETIRED = "retired.json"
+"""All that is left in the folder of a release that was removed."""
 FILES = (SYNTHETIC, ANSWERS, MODEL, LEDGER, LEDGER_JSON, VALIDATION, REPORT)
 
 

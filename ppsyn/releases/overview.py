@@ -7,7 +7,7 @@ from datetime import datetime
 from ppsyn.errors import InvariantError, PPSynError, StoreError
 from ppsyn.privacy.account import StoredAccount, datasets
 from ppsyn.privacy.account_state import RunBudget
-from ppsyn.releases.layout import release_folder
+from ppsyn.releases.layout import RETIRED, release_folder
 from ppsyn.reports.overview import Audit, Dataset, Overview, Planned, RunLine, RunState, Trouble
 from ppsyn.runs.account_check import check_known
 from ppsyn.runs.heartbeat import was_heard
@@ -71,8 +71,10 @@ class Look:
         state = account.find()
         budgets = [] if state is None else account.budgets()
         places = {budget.run: self._releases_of(budget.run) for budget in budgets}
+        retired = set[str]()
         for place in {place.url: place for place in (self.root.location, *places.values())}.values():
-            check_known(account, self.root, open_store(place))
+            check_known(account, self.root, store := open_store(place))
+            retired |= {key.split("/")[-2] for key in store.keys(f"releases/{name}") if key.endswith(f"/{RETIRED}")}
         if state is None:
             return None
         return Dataset(
@@ -82,7 +84,7 @@ class Look:
             cap=state.cap,
             spent=(spent := sum((budget.spent for budget in budgets), start=state.cap * 0)),
             reserved=state.committed - spent,
-            runs=tuple(self._run(account, budget, places[budget.run]) for budget in budgets),
+            runs=tuple(self._run(account, budget, places[budget.run], budget.run in retired) for budget in budgets),
             planned=planned,
         )
 
@@ -91,8 +93,8 @@ class Look:
         noted = locations_of(self.root, run)
         return self.root.location if noted is None or noted.releases is None else noted.releases
 
-    def _run(self, account: StoredAccount, budget: RunBudget, releases: Location) -> RunLine:
-        state = self._state(budget)
+    def _run(self, account: StoredAccount, budget: RunBudget, releases: Location, is_retired: bool) -> RunLine:
+        state = "retired" if is_retired else self._state(budget)
         is_release = budget.quality_of is None
         return RunLine(
             run=budget.run,
@@ -101,7 +103,7 @@ class Look:
             at=budget.grant.at,
             ended=budget.closed_at,
             committed=budget.committed,
-            audit=self._audited(account, budget, releases) if is_release and state == "published" else None,
+            audit=self._audited(account, budget, releases) if is_release and budget.manifest else None,
         )
 
     def _state(self, budget: RunBudget) -> RunState:

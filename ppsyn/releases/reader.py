@@ -19,6 +19,7 @@ from ppsyn.releases.layout import (
     MANIFEST,
     MODEL,
     REPORT,
+    RETIRED,
     SEAL,
     SYNTHETIC,
     VALIDATION,
@@ -29,6 +30,7 @@ from ppsyn.schemas.account import Grant, Reservation, from_bytes
 from ppsyn.schemas.files import other_format
 from ppsyn.schemas.limits import DOCUMENT_BYTES
 from ppsyn.schemas.manifest import RELEASE_FORMAT, FileDigest, Manifest, Validation
+from ppsyn.schemas.retirement import Retirement
 from ppsyn.schemas.run import RunRef
 from ppsyn.serialization import unpack
 from ppsyn.storage import Store, open_store
@@ -41,15 +43,37 @@ def read_manifest(store: Store) -> tuple[Manifest, str]:
     Raises:
         ConfigError: If there is none.
     """
-    no_release = f"There is no release in {store.location.url}: it has no {MANIFEST}."
-    with translated(MissingError, to=ConfigError, message=no_release):
+    try:
         data = store.get(MANIFEST, DOCUMENT_BYTES)
+    except MissingError:
+        data = None
+    if data is None:
+        retired = read_retirement(store)
+        raise ConfigError(
+            f"There is no release in {store.location.url}: it has no {MANIFEST}."
+            if retired is None
+            else retired.sentence
+        )
     other = other_format(data, RELEASE_FORMAT)
     if other is not None:
         raise ConfigError(f"Cannot read {store.url(MANIFEST)}. {other}")
     damaged = f"Expected {store.url(MANIFEST)} to be the manifest of a release."
     with translated(ValueError, to=ConfigError, message=damaged):
         return Manifest.model_validate_json(data), hashlib.sha256(data).hexdigest()
+
+
+def read_retirement(store: Store) -> Retirement | None:
+    """What is left of the release in this store, if it was removed on purpose.
+
+    Raises:
+        ConfigError: If that is damaged.
+    """
+    try:
+        data = store.get(RETIRED, DOCUMENT_BYTES)
+    except MissingError:
+        return None
+    with translated(ValueError, to=ConfigError, message=f"Expected {store.url(RETIRED)} to be an erasure record."):
+        return Retirement.model_validate_json(data)
 
 
 def read_sealed(store: Store) -> tuple[Manifest, str]:

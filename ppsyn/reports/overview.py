@@ -17,7 +17,7 @@ from ppsyn.reports.charts import Caption, Mark, budget_bars, time_line
 from ppsyn.reports.formatting import amount, percent, plural
 from ppsyn.reports.pages import render_page
 
-RunState = Literal["working", "waiting", "published", "abandoned"]
+RunState = Literal["working", "waiting", "published", "retired", "abandoned"]
 Kind = Literal["release", "quality"]
 
 _SOON = 3
@@ -163,7 +163,7 @@ class Dataset:
         """How long the account lasts: as planned, or else at the pace of its releases so far; None if neither tells."""
         times = [one.at for one in self.planned if one.at is not None]
         costs = [one.rho for one in self.planned if one.rho is not None]
-        done = self.releases
+        done = [one for one in self.runs if one.kind == "release" and one.state in ("published", "retired")]
         if not costs and not done:
             return None
         cost = costs[0] if costs else done[-1].committed
@@ -372,7 +372,13 @@ def _history(overview: Overview) -> Markup | None:
 
 
 def _marks(dataset: Dataset) -> Iterable[Mark]:
-    styles = {"published": "s-blue", "abandoned": "s-grey", "working": "s-orange", "waiting": "s-orange"}
+    styles = {
+        "published": "s-blue",
+        "retired": "s-grey",
+        "abandoned": "s-grey",
+        "working": "s-orange",
+        "waiting": "s-orange",
+    }
     for run in dataset.runs:
         style = "s-pale" if run.kind == "quality" and run.state == "published" else styles[run.state]
         yield Mark(run.ended or run.at, style)

@@ -7,7 +7,7 @@ from typing import cast
 
 from ppsyn.errors import AccountError, MissingError
 from ppsyn.privacy.account import StoredAccount, datasets
-from ppsyn.releases.layout import MANIFEST, QUALITY, release_folder
+from ppsyn.releases.layout import MANIFEST, QUALITY, RETIRED, release_folder
 from ppsyn.storage import Store
 
 _READERS = 16
@@ -54,13 +54,16 @@ def check_known(account: StoredAccount, root: Store, releases: Store) -> None:
 
 def _has_spent(root: Store, releases: Store, dataset: str, run: str) -> str | None:
     """The run, if it is one of the dataset and has left an answer, a release or figures."""
-    if releases.has(f"{release_folder(dataset, run)}/{MANIFEST}"):
+    if any(releases.has(f"{release_folder(dataset, run)}/{name}") for name in (MANIFEST, RETIRED)):
         return run
     if _field(root, f"runs/{run}/config.json", "dataset") == dataset:
         return run if root.level(f"runs/{run}/answers")[0] else None
     if _field(root, f"runs/{run}/quality.json", "dataset") == dataset:
         release = str(_field(root, f"runs/{run}/quality.json", "release"))
-        return run if releases.has(f"{release_folder(dataset, release)}/{QUALITY}/{run}.json") else None
+        folder, figures = release_folder(dataset, release), f"{QUALITY}/{run}.json"
+        removed = _field(releases, f"{folder}/{RETIRED}", "files")
+        is_named = isinstance(removed, dict) and figures in removed
+        return run if is_named or releases.has(f"{folder}/{figures}") else None
     return None
 
 

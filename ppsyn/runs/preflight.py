@@ -10,7 +10,7 @@ from ppsyn.data.sources import check_source, check_stable
 from ppsyn.errors import AccountError, CapExceededError, ConfigError, RunError, StoreError
 from ppsyn.privacy.account import StoredAccount, missing_account
 from ppsyn.privacy.budget import rho_of
-from ppsyn.releases.layout import staging_folder
+from ppsyn.releases.layout import RETIRED, release_folder, staging_folder
 from ppsyn.runs.account_check import check_known
 from ppsyn.runs.record import (
     broken,
@@ -114,6 +114,8 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
     """
     root, record = open_store(ref.root), new_record(config, table, ref.run)
     budget = budget_of(ref)
+    if open_store(ref.releases).has(f"{release_folder(ref.dataset, ref.run)}/{RETIRED}"):
+        raise RunError(f"The release of run {ref.run} was retired; it cannot be made again.")
     is_new = budget is None and not has_record(root, ref.run)
     if budget is not None and not has_record(root, ref.run) and budget.grant.inputs != record.digest():
         raise broken(ref.run, "its record is gone, and the release file as it is now would make another")

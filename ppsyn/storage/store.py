@@ -6,7 +6,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -218,9 +218,19 @@ class Store:
             with self._translated("delete", prefix):
                 remove(Path(self.url(prefix)), Path(self.location.url))
             return
-        keys = self.keys(prefix)
-        with self._translated("delete", prefix):
-            for at in range(0, len(keys), _DELETED_AT_ONCE):
+        self.discard(self.keys(prefix))
+
+    def discard(self, keys: Sequence[str]) -> None:
+        """Remove objects, in this order; those that are not there are none to remove."""
+        if self.location.is_local:
+            for key in keys:
+                with self._translated("delete", key):
+                    path = Path(self.url(key))
+                    path.unlink(missing_ok=True)
+                    remove_empty(path.parent, Path(self.location.url))
+            return
+        for at in range(0, len(keys), _DELETED_AT_ONCE):
+            with self._translated("delete", keys[at]), suppress(FileNotFoundError):
                 some = [self._prefix + key for key in keys[at : at + _DELETED_AT_ONCE]]
                 self._again(partial(obstore.delete, self._backend, some))
 

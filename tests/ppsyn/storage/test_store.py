@@ -74,6 +74,16 @@ def test_a_folder_that_is_not_there_is_empty(store: Store) -> None:
     store.delete("none")
 
 
+def test_single_objects_are_discarded_and_those_beside_them_stay(store: Store) -> None:
+    for key in ("a/b/1", "a/b/2", "a/b/c/3"):
+        store.put(key, b"x")
+    store.discard(["a/b/1", "a/b/none", "a/b/c/3"])
+    assert store.keys() == ["a/b/2"]
+    store.discard(["a/b/2"])
+    store.discard([])
+    assert store.keys() == []
+
+
 def test_more_objects_than_a_listing_shows_at_once_are_listed_and_deleted() -> None:
     store = open_store(Location(url=f"memory://{secrets.token_hex(8)}"))
     for number in range(2500):
