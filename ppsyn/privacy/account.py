@@ -176,9 +176,7 @@ class StoredAccount:
             CapExceededError: If the account does not have it.
             PolicyError: If the policy does not allow it.
         """
-        state = self.state
-        draft = self._reservation(uuid4().hex, rho, FIRST, quality_of, purpose)
-        state.check(self._signed(draft(state.count, state.head, uuid4().hex)))
+        self._check(self._reservation(uuid4().hex, rho, FIRST, quality_of, purpose))
 
     def _reservation(self, run: str, rho: Fraction, inputs: str, quality_of: str | None, purpose: str | None) -> Draft:
         at = _now()
@@ -213,11 +211,23 @@ class StoredAccount:
         Its charges are sealed first, so that what the account then counts for it can never grow. If this process dies
         in between, the run still counts for all that it reserved, and whoever closes it again goes on here.
         """
-        at = _now()
         spent = self._seal(run) if self.state.open_budget(run).is_chained else None
-        self._append(lambda n, previous, nonce: Close(
+        self._append(self._closing(run, manifest, spent))
+
+    def check_close(self, run: str, manifest: str | None) -> None:
+        """See whether whoever runs this could close a run as of now; nothing is written.
+
+        Raises:
+            AccountError: If it is closed, or the policy or a signature does not allow it.
+        """
+        chain = self.chain(run) if self.state.open_budget(run).is_chained else None
+        self._check(self._closing(run, manifest, None if chain is None else _spent(chain, chain.seal or chain.head)))
+
+    def _closing(self, run: str, manifest: str | None, spent: Spent | None) -> Draft:
+        at = _now()
+        return lambda n, previous, nonce: Close(
             number=n, previous=previous, nonce=nonce, run=run, manifest=manifest, at=at, spent=spent
-        ))  # fmt: skip
+        )
 
     def _seal(self, run: str) -> Spent:
         """Have the run's charges end with a seal; what they come to."""
@@ -227,7 +237,7 @@ class StoredAccount:
             except AccountError:
                 if chain.seal is None:  # not that another process was faster
                     raise
-        return Spent(rho=chain.ledger.spent, charges=len(chain.ledger.spends), seal=seal)
+        return _spent(chain, seal)
 
     def set_cap(self, cap: Fraction) -> None:
         """Change what all releases may spend together.
@@ -303,6 +313,11 @@ class StoredAccount:
         if self._state is None:
             raise InvariantError("An entry was drafted before its account was read.")
         return self._state
+
+    def _check(self, draft: Draft) -> None:
+        """See whether an entry of the account would be accepted as of now; nothing is written."""
+        state = self.state
+        state.check(self._signed(draft(state.count, state.head, uuid4().hex)))
 
     def _append(self, draft: Draft, run: str | None = None) -> None:
         """Write an entry after all others, of the account or of a run's charges, or refuse it and write nothing.
@@ -464,6 +479,10 @@ def missing_account(dataset: str) -> AccountError:
 def datasets(store: Store) -> list[str]:
     """The datasets that have an account."""
     return store.folders("accounts")
+
+
+def _spent(chain: Chain, seal: str) -> Spent:
+    return Spent(rho=chain.ledger.spent, charges=len(chain.ledger.spends), seal=seal)
 
 
 def _now() -> datetime:

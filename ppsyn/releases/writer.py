@@ -56,7 +56,7 @@ def _unless_published(run: Run) -> Generator[None]:
     """Let be what cannot be staged any more: whoever publishes a run takes away what others have staged of it."""
     try:
         yield
-    except (StoreError, RunError):
+    except (AccountError, StoreError, RunError):
         if not is_published(run):
             raise
 
@@ -132,10 +132,12 @@ def _write_records(run: Run) -> None:
 def publish(run: Run) -> str:
     """Let the release appear, close its budget in the account, and remove the copy of the private table.
 
-    It appears if an audit of what is staged finds nothing. May be repeated until it succeeds. Returns the address of
-    the release.
+    It appears if an audit of what is staged finds nothing, and the account would accept its close as of then. May be
+    repeated until it succeeds. Returns the address of the release.
 
     Raises:
+        AccountError: If the account refuses the close: its policy wants another signature. Repeat it with a key that
+            may sign.
         RunError: If the audit finds something; or if the run was published before, and not as it is there now.
     """
     folder = release_folder(run.ref.dataset, run.ref.run)
@@ -144,8 +146,9 @@ def publish(run: Run) -> str:
     else:
         with _unless_published(run):
             _check_staged(run)
+            run.account.check_close(run.ref.run, _manifest_digest(run, _staging(run)))
             run.releases.move_folder(_staging(run), folder, MANIFEST)
-    digest = hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
+    digest = _manifest_digest(run, folder)
     if run.budget.is_open:
         _close(run, digest)
     _sign(run, folder)
@@ -155,6 +158,10 @@ def publish(run: Run) -> str:
     run.releases.delete(staging_folder(run.ref.run))
     run.private.delete(private_folder(run.ref.run))
     return run.releases.url(folder)
+
+
+def _manifest_digest(run: Run, folder: str) -> str:
+    return hashlib.sha256(run.releases.get(f"{folder}/{MANIFEST}")).hexdigest()
 
 
 def _check_staged(run: Run) -> None:

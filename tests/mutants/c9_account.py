@@ -6,6 +6,7 @@ ACCOUNT = "ppsyn/privacy/account.py"
 BOOK = "ppsyn/privacy/account_state.py"
 CHAIN = "ppsyn/privacy/account_state.py"
 POLICY = "ppsyn/privacy/policy.py"
+WRITER = "ppsyn/releases/writer.py"
 
 FAULTS = (
     Fault(
@@ -158,8 +159,8 @@ FAULTS = (
         "a close tells less than was charged",
         "C9",
         ACCOUNT,
-        "        return Spent(rho=chain.ledger.spent, charges",
-        "        return Spent(rho=chain.ledger.spent / 2, charges",
+        "    return Spent(rho=chain.ledger.spent, charges",
+        "    return Spent(rho=chain.ledger.spent / 2, charges",
         "Half of what was spent is free again.",
         "test_c9_no_sequence_of_writes_by_any_handle_passes_the_cap_or_changes_what_was_written",
     ),
@@ -270,5 +271,14 @@ FAULTS = (
         "        if problems and not entry.is_chained:\n            raise PolicyError(",
         "The policy is on paper alone.",
         "test_c9_a_reservation_that_was_overtaken_by_a_policy_is_judged_by_it",
+    ),
+    Fault(
+        "a release appears that cannot be closed",
+        "C9",
+        WRITER,
+        "            run.account.check_close(run.ref.run, _manifest_digest(run, _staging(run)))\n",
+        "",
+        "Everybody sees a release whose run the account holds open, for want of a signature.",
+        "test_nothing_appears_that_its_releaser_could_not_close_and_who_may_goes_on",
     ),
 )

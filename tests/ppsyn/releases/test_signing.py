@@ -20,13 +20,14 @@ from support.published import (
 )
 from support.signers import Office
 
+from ppsyn.errors import PolicyError
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.signatures import Signer
 from ppsyn.releases.audit import Finding, audit
 from ppsyn.releases.layout import MANIFEST, SIGNATURES
 from ppsyn.releases.reader import read_manifest
 from ppsyn.releases.signing import sign_release
-from ppsyn.releases.writer import publish
+from ppsyn.releases.writer import is_published, publish
 from ppsyn.runs.run import Run
 from ppsyn.schemas.locations import Location
 from ppsyn.schemas.signature import ReleaseSigned, Trust, TrustedKey
@@ -181,3 +182,66 @@ def test_a_release_is_signed_when_it_is_published_and_by_a_repetition_if_that_br
         assert store.has(file)
     budget = account.state.budgets[RUN]
     assert (budget.by, budget.closed_by) == ("ana", "ana")
+
+
+def finished_by_ana(tmp_path: Path, office: Office) -> Run:
+    """A run under a policy that names people; only its publication is left."""
+    root = Location(url=str(tmp_path / "out"))
+    people().to_parquet(tmp_path / "table.parquet")
+    office.govern(open_store(root), dataset="people")
+    with office.as_person("ana"):
+        run = finish(begin(config_of(tmp_path / "table.parquet", root, {"account": {}})))
+        stage(run)
+    return run
+
+
+def revoke(run: Run, office: Office, name: str) -> None:
+    with office.as_person("dee"):
+        run.account.change_key(name, office.signers[name].public, is_trusted=False)
+
+
+@pytest.mark.parametrize("who", [None, "ana", "bo"])
+def test_nothing_appears_that_its_releaser_could_not_close_and_who_may_goes_on(
+    tmp_path: Path, office: Office, who: str | None
+) -> None:
+    run = finished_by_ana(tmp_path, office)
+    if who == "ana":  # her key was good when the last answer was drawn
+        revoke(run, office, "ana")
+    before = run.account.entries()
+    with office.as_person(who), pytest.raises(PolicyError, match="signature of somebody who may make a release"):
+        publish(run)
+    assert run.releases.keys("releases") == []
+    assert (run.account.entries(), run.account.chain(RUN).seal) == (before, None)
+    with office.as_person("cy"):
+        again = Run(run.ref)
+        stage(again)
+        publish(again)
+    budget = run.account.state.budgets[RUN]
+    assert (is_published(run), budget.by, budget.closed_by) == (True, "ana", "cy")
+
+
+def test_a_release_whose_close_is_refused_in_a_race_is_closed_by_a_repetition_with_a_good_key(
+    tmp_path: Path, office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = finished_by_ana(tmp_path, office)
+    move = type(run.releases).move_folder
+
+    def revoked_meanwhile(*names: str) -> None:
+        revoke(run, office, "ana")
+        move(run.releases, *names)
+
+    monkeypatch.setattr(run.releases, "move_folder", revoked_meanwhile)
+    with office.as_person("ana"), pytest.raises(PolicyError, match="signature of somebody who may make a release"):
+        publish(run)
+    store, account = open_store(run.ref.releases.child(f"releases/people/{RUN}")), run.account
+    before = {name: store.get(name) for name in store.keys("")}
+    assert is_published(run)
+    assert run.budget.is_open
+    assert run.budget.committed == run.budget.total
+    assert account.state.latest is None
+    with office.as_person("cy"):
+        publish(Run(run.ref))
+    budget = account.state.budgets[RUN]
+    assert (budget.closed_by, account.state.latest) == ("cy", RUN)
+    assert {name: store.get(name) for name in before} == before
+    assert signed(audit(store, account)) == [None]
