@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from ppsyn.schemas.columns import (
@@ -63,16 +65,17 @@ class Derivation:
         return Values(numbers, np.logical_or.reduce([source.nulls for source in sources]))
 
     def _numbers(self, sources: Sequence[Axis]) -> Axis:
+        whole = cast("Sequence[NDArray[np.int64]]", sources)  # codes, whole numbers and days, but for cuts and sums
         match self.follows:
             case Map() | Group():
-                return self.numbers[np.clip(sources[0] - self.first, 0, self.numbers.size - 1)]
+                return self.numbers[np.clip(whole[0] - self.first, 0, self.numbers.size - 1)]
             case Cut():
                 return np.searchsorted(self.numbers, sources[0], side="right").astype(np.int64)
             case Sum(times=times, plus=plus):
                 parts = zip(sources, times or (1,) * len(sources), strict=True)
                 return sum((part * time for part, time in parts), np.full(sources[0].shape, plus))
             case Elapsed(unit=unit):
-                return sources[1] - sources[0] if unit == "day" else _years(sources[0], sources[1])
+                return whole[1] - whole[0] if unit == "day" else _years(whole[0], whole[1])
             case Part(part=part):
                 return _part(sources[0], part)
 

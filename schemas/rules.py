@@ -1,6 +1,7 @@
 """Rules between columns: public facts about which rows there cannot be."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -51,7 +52,7 @@ class Condition(FrozenModel):
     def _read(cls, written: object) -> object:
         if isinstance(written, list | tuple):
             return {"one_of": cast("object", written)}
-        return written if isinstance(written, dict | Condition) else {"one_of": [written]}
+        return cast("object", written) if isinstance(written, dict | Condition) else {"one_of": [written]}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -270,9 +271,9 @@ class Reader:
     def _decided(self, name: str) -> tuple[str, Values]:
         """The attribute that a column follows from, and the column's value for each code of it."""
         derivation = self._derived[name]
-        if len(derivation.sources) > 1:
+        source, *others = derivation.sources
+        if others:
             raise ValueError(f"Expected columns that follow from one other at most; {name!r} follows from several.")
-        source = derivation.sources[0]
         if source.name in self._derived:
             attribute, values = self._decided(source.name)
             return attribute, derivation.compute({source.name: values})
@@ -352,11 +353,11 @@ def _holds(column: ColumnSchema, condition: Condition, low: Axis, high: Axis) ->
     return starts & stops
 
 
-_MEETS = {
-    "at_least": lambda numbers, mark: numbers >= mark,
-    "above": lambda numbers, mark: numbers > mark,
-    "at_most": lambda numbers, mark: numbers <= mark,
-    "below": lambda numbers, mark: numbers < mark,
+_MEETS: Mapping[str, Callable[[Axis, float], Flags]] = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
 }
 
 

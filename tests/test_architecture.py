@@ -23,7 +23,8 @@ from ppsyn.schemas.types import Outside
 
 ROOT = Path(__file__).parents[1]
 PRIVACY = (ROOT / "ppsyn" / "PRIVACY.md").read_text(encoding="utf-8")
-SOURCES = sorted({path.resolve() for package in ("ppsyn", "schemas") for path in (ROOT / package).rglob("*.py")})
+PACKAGES = ("ppsyn", "flows", "tasks", "schemas")
+SOURCES = sorted({path.resolve() for package in PACKAGES for path in (ROOT / package).rglob("*.py")})
 
 CLAIMS = re.findall(r"^## (C\d+)\.", PRIVACY, re.MULTILINE)
 PARTS = ("Statement.", "Assumptions.", "Proof.", "Pseudo-code.", "Functions.", "Tests.")

@@ -1,6 +1,8 @@
 """What a forge runs and asks for fits the project."""
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,6 +57,25 @@ def test_the_hooks_run_programs_of_the_environment() -> None:
     assert repository["repo"] == "local"
     assert [program.name for program in programs] == ["ruff", "ruff", "lint-imports"]
     assert all((Path(sys.executable).parent / program.name).is_file() for program in programs)
+
+
+def test_the_type_checker_reads_every_source_file_once(tmp_path: Path) -> None:
+    command = ["git", "ls-files", "ppsyn", "*.py", ":!tests"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    links = [name for name in listed if (ROOT / name).is_symlink()]
+    files = sorted(name for name in listed if name.endswith(".py"))
+    assert {name.split("/")[0] for name in files} >= {"ppsyn", "flows", "tasks", "schemas"}
+    for name in (*links, *files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in links:
+        (tmp_path / name).symlink_to((ROOT / name).readlink())
+    for name in files:
+        (tmp_path / name).write_text('wrong: int = ""\n', encoding="utf-8")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    checker = [str(Path(sys.executable).parent / "basedpyright"), "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run(checker, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = [Path(one["file"]).resolve().relative_to(tmp_path) for one in json.loads(done.stdout)["generalDiagnostics"]]
+    assert sorted(map(str, told)) == files
 
 
 def test_what_a_guarantee_rests_on_has_owners() -> None:
