@@ -1,6 +1,6 @@
 """From a DataFrame and a public schema to a synthetic DataFrame with an account of its cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,8 @@ from ppsyn.domain import domain_of
 from ppsyn.errors import ConfigError, SchemaError, translated
 from ppsyn.extras import require
 from ppsyn.mechanisms.loop import make_plan, run, start
+from ppsyn.mechanisms.past import Past
+from ppsyn.mechanisms.translation import past_of
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import MemoryAccount
@@ -24,6 +26,7 @@ from ppsyn.schemas.files import SchemaFileError
 from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.types import FrozenModel
 from ppsyn.synthesis import Synthesis
+from ppsyn.synthesis_files import load
 
 
 def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
@@ -34,6 +37,7 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     delta: float | None = None,
     rho: float | None = None,
     person: tuple[str, int] | None = None,
+    earlier: Sequence[Synthesis | Path | str] = (),
     seed: int = 0,
     progress: bool | None = None,
     **settings: object,
@@ -48,6 +52,8 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
         rho: The guarantee as zCDP, instead.
         person: The column that says whose row it is, and how many rows of one person
             count. Without it the unit of privacy is a row.
+        earlier: Releases of the same people, oldest first, that this one learns from at no further cost: each a
+            synthesis, or a folder with a saved or a published one.
         seed: For generating rows from the fitted model; it has no part in the noise.
         progress: Whether to show progress on standard error; by default on a terminal.
         settings: Fields of `AlgorithmConfig`.
@@ -66,7 +72,8 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     if config.estimator == "mbi":
         require("mbi", "estimator='mbi'")
     max_rows = 1 if privacy.person is None else privacy.person.max_rows
-    plan = make_plan(domain_of(table), rho_of(privacy), max_rows, config)
+    past = _past(earlier, table, privacy)
+    plan = make_plan(domain_of(table), rho_of(privacy), max_rows, config, past=past)
     if privacy.person is not None:
         frame = _bounded(frame, table, privacy.person)
     account = MemoryAccount(plan.rho)
@@ -74,6 +81,23 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
     with show_progress(progress) as watch:
         state = run(curator, start(plan), watch)
     return Synthesis.from_state(state, account.ledger, table, privacy, config, seed)
+
+
+def _past(earlier: Sequence[Synthesis | Path | str], table: TableSchema, privacy: PrivacyConfig) -> Past | None:
+    """What earlier releases tell, of people who are protected in the same way."""
+    releases = [release if isinstance(release, Synthesis) else load(release) for release in earlier]
+    for place, release in enumerate(releases):
+        then, now = (each.person and each.person.column for each in (release.privacy, privacy))
+        if then != now:
+            raise ConfigError(
+                f"Expected earlier[{place}] to protect {_unit(now)}, got a release that protects {_unit(then)}. What "
+                "one unit of privacy costs does not add up over releases of different units; leave it out."
+            )
+    return past_of([release.told for release in releases], table)[0]
+
+
+def _unit(column: str | None) -> str:
+    return "a row" if column is None else f"the person in {column!r}"
 
 
 def _schema(schema: TableSchema | Path | str) -> TableSchema:

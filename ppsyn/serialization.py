@@ -4,7 +4,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ppsyn.domain import Domain
+from ppsyn.arrays import Codes, Floats
+from ppsyn.domain import Domain, domain_of
 from ppsyn.errors import ConfigError, PPSynError, translated
 from ppsyn.mechanisms.base import Round
+from ppsyn.mechanisms.past import Belief, Change, Past
+from ppsyn.mechanisms.translation import Earlier
 from ppsyn.model.compression import CompressedAttribute, Compression
 from ppsyn.model.graphical_model import GraphicalModel, calibrate
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.partition import Partition
+from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.types import FrozenModel
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -170,9 +174,7 @@ def unpack(data: bytes, domain: Domain) -> Fitted:
 def _restore(arrays: Arrays, domain: Domain) -> Fitted:
     document = _Document.model_validate_json(arrays[_DOCUMENT].tobytes())
     _check_arrays(arrays, document, domain)
-    measurements = tuple(
-        _measurement(m, arrays[f"groups{i}"], arrays[f"counts{i}"]) for i, m in enumerate(document.measurements)
-    )
+    measurements = _drawn(arrays, document)
     evidence = tuple(
         replace(
             measurements[e.of]
@@ -239,6 +241,129 @@ def _is_of(evidence: _Evidence, measurements: Sequence[_Measurement]) -> bool:
         return False
     source = measurements[evidence.of]
     return (source.clique, source.groups, source.axes) == (evidence.clique, evidence.groups, evidence.axes)
+
+
+class _Belief(FrozenModel):
+    clique: tuple[str, ...]
+    groups: int
+    axes: tuple[int, ...]
+    variance: float
+
+
+class _Change(FrozenModel):
+    clique: tuple[str, ...]
+    square: float
+    noise: float
+    rows: float
+    degrees: int
+
+
+class _Past(FrozenModel):
+    format: Literal["ppsyn-past-1"]
+    beliefs: tuple[_Belief, ...]
+    total: float
+    total_variance: float
+    changes: tuple[_Change, ...]
+    value_groups: tuple[_Compressed, ...]
+
+
+def pack_past(past: Past) -> bytes:
+    """What earlier releases tell, as a file. Equal inputs give equal bytes."""
+    document = _Past(
+        format="ppsyn-past-1",
+        beliefs=tuple(
+            _Belief(clique=b.clique, groups=b.partition.count, axes=b.partition.axes, variance=b.variance)
+            for b in past.beliefs
+        ),
+        total=past.total,
+        total_variance=past.total_variance,
+        changes=tuple(_Change.model_validate(asdict(change)) for change in past.changes),
+        value_groups=tuple(
+            _Compressed(attribute=name, groups=groups.count) for name, groups in past.value_groups.items()
+        ),
+    )
+    arrays: dict[str, NDArray[np.generic]] = {
+        _DOCUMENT: np.frombuffer(document.model_dump_json().encode(), np.uint8),
+    }
+    for index, belief in enumerate(past.beliefs):
+        arrays[f"groups{index}"], arrays[f"counts{index}"] = belief.partition.groups, belief.counts
+    for index, groups in enumerate(past.value_groups.values()):
+        arrays[f"value_groups{index}"] = groups.groups
+    return pack_arrays(arrays)
+
+
+def unpack_past(data: bytes, domain: Domain) -> Past:
+    """What was packed.
+
+    Raises:
+        ConfigError: If the file holds something else.
+    """
+    broken = ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError
+    rule = "Expected what earlier releases tell of this table"
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
+        return _restore_past(unpack_arrays(data), domain)
+
+
+def _restore_past(arrays: Arrays, domain: Domain) -> Past:
+    document = _Past.model_validate_json(arrays[_DOCUMENT].tobytes())
+    expected: dict[str, tuple[type[np.generic], int]] = {_DOCUMENT: (np.uint8, arrays[_DOCUMENT].size)}
+    for i, b in enumerate(document.beliefs):
+        expected[f"groups{i}"] = (np.int32, domain.size(domain.clique(b.clique)))
+        expected[f"counts{i}"] = (np.float64, b.groups)
+        if domain.clique(b.clique) != b.clique or not (math.isfinite(b.variance) and b.variance > 0):
+            raise ValueError("no belief about this table")
+    for i, f in enumerate(document.value_groups):
+        expected[f"value_groups{i}"] = (np.int32, domain[f.attribute].size)
+    if {name: (array.dtype.type, array.size) for name, array in arrays.items()} != expected:
+        raise ValueError("other arrays than were packed")
+    beliefs = tuple(
+        Belief(
+            b.clique,
+            Partition(_ints(arrays[f"groups{i}"]), b.groups, b.axes),
+            _floats(arrays[f"counts{i}"]),
+            b.variance,
+        )
+        for i, b in enumerate(document.beliefs)
+    )
+    changes = tuple(Change(c.clique, c.square, c.noise, c.rows, c.degrees) for c in document.changes)
+    value_groups = {
+        f.attribute: Partition(_ints(arrays[f"value_groups{i}"]), f.groups) for i, f in enumerate(document.value_groups)
+    }
+    return Past(beliefs, document.total, document.total_variance, changes, value_groups)
+
+
+def _ints(array: NDArray[np.generic]) -> Codes:
+    return array.astype(np.int32)
+
+
+def _floats(array: NDArray[np.generic]) -> Floats:
+    return array.astype(np.float64)
+
+
+def unpack_told(data: bytes, table: TableSchema) -> Earlier:
+    """Of a packed model, what a later release may learn from it; the model itself is not made again.
+
+    Raises:
+        ConfigError: If the file holds something else.
+    """
+    broken = ValidationError, KeyError, ValueError, TypeError, AttributeError, PPSynError
+    rule = "Expected a fitted model of this table"
+    with translated(broken, to=ConfigError, message=lambda error: f"{rule}: {type(error).__name__}."):
+        arrays = unpack_arrays(data)
+        document = _Document.model_validate_json(arrays[_DOCUMENT].tobytes())
+        _check_arrays(arrays, document, domain_of(table))
+        value_groups = {
+            c.attribute: Partition(_ints(arrays[f"compression{i}"]), c.groups)
+            for i, c in enumerate(document.compressed)
+        }
+        return Earlier(table, _drawn(arrays, document), value_groups)
+
+
+def _drawn(arrays: Arrays, document: _Document) -> tuple[Measurement, ...]:
+    """The answers as they were drawn."""
+    return tuple(
+        _measurement(m, arrays[f"groups{i}"], arrays[f"counts{i}"]) for i, m in enumerate(document.measurements)
+    )
 
 
 def pack_arrays(arrays: Arrays) -> bytes:

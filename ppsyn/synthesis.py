@@ -21,6 +21,7 @@ from ppsyn.generation.sampling import check_count
 from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms.base import Round
 from ppsyn.mechanisms.candidates import refined_cliques
+from ppsyn.mechanisms.translation import Earlier
 from ppsyn.model.estimation import Effort, fit
 from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.model.measurement import Measurement
@@ -75,6 +76,12 @@ class Synthesis:
     def __repr__(self) -> str:
         """Say what was released and at which cost."""
         return f"Synthesis({self.schema.name}: {len(self.measurements)} measurements, rho={float(self.rho):.6g})"
+
+    @property
+    def told(self) -> Earlier:
+        """What a later release may learn from this one."""
+        value_groups = {name: compressed.groups for name, compressed in self.model.compression.attributes.items()}
+        return Earlier(self.schema, self.measurements, value_groups)
 
     @property
     def domain(self) -> Domain:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig
 from ppsyn.schemas.release import GenerationConfig
-from ppsyn.schemas.run import CodeVersion
+from ppsyn.schemas.run import CodeVersion, EarlierRelease
 from ppsyn.schemas.table import TableSchema
 from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational
 
@@ -71,9 +71,18 @@ class Manifest(FrozenModel):
     privacy: PrivacyConfig
     algorithm: AlgorithmConfig
     generation: GenerationConfig
+    learned_from: tuple[EarlierRelease, ...]
+    """The earlier releases that this one learned from, oldest first; past.npz holds what they tell together."""
+    rests_on: tuple[EarlierRelease, ...]
+    """Those, and all that they rest on in turn: what this release tells depends on the answers of all of these."""
+    left_out: tuple[str, ...]
+    """What could not be learned from them, a sentence for each."""
     rows: int
     """Of the synthetic table."""
     guarantee: Guarantee
+    """Of its own answers; what they add to what the releases cost that it rests on."""
+    together: Guarantee
+    """Of this release and all that it rests on, published together; its own, if it rests on none."""
     account: AccountPart
     code: CodeVersion
     files: dict[str, FileDigest]

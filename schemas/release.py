@@ -14,7 +14,7 @@ from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, Runtime
 from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.types import FrozenModel, Name, Text, check_path
+from ppsyn.schemas.types import FrozenModel, Name, Run, Text, check_path
 
 BatchRows = Annotated[int, Field(ge=1, le=BATCH_ROWS)]
 
@@ -152,6 +152,34 @@ class GenerationConfig(FrozenModel):
     """For drawing rows from the fitted model; it has no part in the noise."""
 
 
+class LearnFrom(FrozenModel):
+    """The earlier releases that a release learns from, at no further cost. Given as a word or a list, as `releases`."""
+
+    releases: Literal["all", "none"] | tuple[Run, ...] = "none"
+    """All published releases of the same account, or none, or a list of runs."""
+    last: Annotated[int, Field(ge=1)] | None = None
+    """So many of the published releases, the latest."""
+    unusable: Literal["refuse", "leave out"] = "refuse"
+    """What becomes of a release that learns from one which is missing, changed, or of another format."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_word(cls, value: object) -> object:
+        is_choice = isinstance(value, str | list | tuple)
+        return {"releases": cast("object", value)} if is_choice else value
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Self:
+        if self.last is not None and self.releases != "none":
+            raise ValueError("give releases or last, not both")
+        return self
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is anything to learn from."""
+        return self.last is not None or self.releases != "none"
+
+
 class ReleaseConfig(FrozenModel):
     """A release. Paths are seen from the file that holds it."""
 
@@ -167,6 +195,7 @@ class ReleaseConfig(FrozenModel):
     account: AccountConfig = AccountConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
     generation: GenerationConfig = GenerationConfig()
+    learn_from: LearnFrom = LearnFrom()
     stores: StoresConfig
     runtime: RuntimeConfig = RuntimeConfig()
 

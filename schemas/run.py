@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from ppsyn.schemas.config import AlgorithmConfig, PrivacyConfig, RuntimeConfig
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.release import GenerationConfig, Source
+from ppsyn.schemas.release import GenerationConfig, LearnFrom, Source
 from ppsyn.schemas.table import TableSchema
-from ppsyn.schemas.types import FrozenModel, Name, absent
+from ppsyn.schemas.types import Digest, FrozenModel, Name, Rational, Run, absent
 
 
 class CodeVersion(FrozenModel):
@@ -25,6 +25,17 @@ class CodeVersion(FrozenModel):
     """The processor that compiled loops were made for."""
 
 
+class EarlierRelease(FrozenModel):
+    """A release that another has learned from."""
+
+    run: Run
+    """Its run."""
+    manifest: Digest
+    """The digest of its manifest, as the account has it."""
+    rho: Rational
+    """What its own answers cost."""
+
+
 RUN_FORMAT = "ppsyn-run-3"
 
 
@@ -40,6 +51,11 @@ class RunRecord(FrozenModel):
     purpose: Annotated[Name | None, absent] = None
     algorithm: AlgorithmConfig
     generation: GenerationConfig
+    learn_from: LearnFrom
+    earlier: tuple[EarlierRelease, ...]
+    rests_on: tuple[EarlierRelease, ...]
+    past: Digest | None
+    left_out: tuple[str, ...]
     code: CodeVersion
 
     def to_bytes(self) -> bytes:

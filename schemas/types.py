@@ -120,6 +120,9 @@ Rational = Annotated[
 ]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+Run = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$", max_length=64)]
+"""The name of a run."""
+
 absent = Field(exclude_if=lambda value: value is None)
 """Of a field that is not written if it is None: what was stored before there was such a field keeps its bytes."""
 

@@ -18,7 +18,7 @@ from ppsyn.flows.cli.output import JSON_OPTION, handle_errors, print_json
 from ppsyn.flows.ephemeral_server import prefect_api
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
     from io import RawIOBase
     from types import TracebackType
 
@@ -204,6 +204,9 @@ class Summary:
             "rho": float(guarantee.rho),
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
+            "learned_from": [release.run for release in self.manifest.learned_from],
+            "left_out": list(self.manifest.left_out),
+            "together": self.manifest.together.model_dump(mode="json"),
             "account": {"left": self.account_left, "cap": self.account_cap},
         }
 
@@ -217,10 +220,18 @@ class Summary:
                 f"table     {folder}/synthetic.parquet: {manifest.rows} rows, {len(manifest.table.columns)} columns",
                 f"report    {folder}/report.html",
                 f"spent     {guarantee.cost}, protecting {guarantee.unit}",
+                *self._learned(),
                 f"account   {manifest.dataset}: rho {self.account_left:.6g} left of {self.account_cap:.6g}",
                 f"audit     {audit_command(folder, self.location)}",
             )
         )
+
+    def _learned(self) -> Iterator[str]:
+        manifest = self.manifest
+        if manifest.learned_from:
+            yield f"learned   from {len(manifest.learned_from)} earlier releases, at no further cost"
+            yield f"together  {manifest.together.cost}, with the {len(manifest.rests_on)} releases that it rests on"
+        yield from (f"left out  {sentence}" for sentence in manifest.left_out)
 
 
 def audit_command(release: str, location: Location) -> str:

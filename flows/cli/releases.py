@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ppsyn.generation.plan import Recipe
+    from ppsyn.releases.audit import Finding
     from ppsyn.schemas.config import RuntimeConfig
     from ppsyn.schemas.manifest import Manifest
     from ppsyn.schemas.release import Source
@@ -66,7 +67,6 @@ def audit(release: str, account: str | None, trust: Path | None, as_json: bool, 
       ppsyn audit s3://public/releases/adult/latest --account 's3://state?credentials=STATE'
     """
     from ppsyn.privacy.account import StoredAccount
-    from ppsyn.releases.audit import Finding
     from ppsyn.releases.audit import audit as check
     from ppsyn.releases.reader import read_manifest, read_retirement
 
@@ -81,14 +81,21 @@ def audit(release: str, account: str | None, trust: Path | None, as_json: bool, 
     for finding in check(folder, stored, known):
         findings.append(finding)
         if not as_json:
-            mark = coloured("ok   ", "green") if finding.problem is None else coloured("WRONG", "red")
-            click.echo(f"{mark} {finding.subject}" + (f": {finding.problem}" if finding.problem else ""))
+            click.echo(_line(finding))
     is_clean = all(finding.problem is None for finding in findings)
     if as_json:
-        rows = [{"subject": finding.subject, "problem": finding.problem} for finding in findings]
+        rows = [asdict(finding) for finding in findings]
         print_json({"release": release, "ok": is_clean, "findings": rows})
     if not is_clean:
         sys.exit(Exit.AUDIT)
+
+
+def _line(finding: Finding) -> str:
+    if finding.problem is not None:
+        return f"{coloured('WRONG', 'red')} {finding.subject}: {finding.problem}"
+    if finding.unchecked is not None:
+        return f"{coloured('?    ', 'yellow')} {finding.subject}: {finding.unchecked}"
+    return f"{coloured('ok   ', 'green')} {finding.subject}"
 
 
 @click.command()

@@ -8,10 +8,12 @@ from typing import get_args
 from pydantic import ValidationError
 
 from ppsyn.benchmark.contenders import contender
+from ppsyn.benchmark.series import CHANGES, Series, all_series
 from ppsyn.benchmark.tables import open_table, random_workload
 from ppsyn.errors import ConfigError, translated
+from ppsyn.mechanisms import MECHANISMS
 from ppsyn.privacy.budget import rho_from
-from ppsyn.schemas.benchmark import BenchmarkSettings, Metric
+from ppsyn.schemas.benchmark import DELTA, BenchmarkSettings, Metric
 from ppsyn.schemas.files import rule_of
 
 _MOST_SEEDS = 10_000
@@ -39,6 +41,26 @@ def settings_of(lists: Mapping[str, str], **others: object) -> BenchmarkSettings
         settings = BenchmarkSettings.model_validate({**fields, **others})
     check_possible(settings)
     return settings
+
+
+def series_of(  # noqa: PLR0913  # what a person asks for
+    *, datasets: str, changes: str, mechanisms: str, seeds: str, releases: int, epsilon: float, model_mb: float
+) -> list[Series]:
+    """Series of releases, checked.
+
+    Raises:
+        ConfigError: If any of it cannot be done.
+    """
+    rho_from(epsilon, DELTA)
+    return all_series(
+        datasets=_words("datasets", datasets),
+        changes=_words("changes", changes, tuple(CHANGES)),
+        mechanisms=_words("mechanisms", mechanisms, tuple(MECHANISMS)),
+        seeds=_whole_numbers("seeds", seeds),
+        releases=releases,
+        epsilon=epsilon,
+        model_mb=model_mb,
+    )
 
 
 def _first_fault(error: ValidationError) -> str:

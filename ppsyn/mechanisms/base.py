@@ -5,11 +5,13 @@ The loop does the rest: the order of requests, and the budget to its last fracti
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 from ppsyn.domain import Clique, Domain
+from ppsyn.mechanisms.past import Past
 from ppsyn.model.graphical_model import GraphicalModel
 from ppsyn.model.measurement import Measurement
 from ppsyn.privacy.requests import Candidate, Measured, MeasureRequest
@@ -29,6 +31,7 @@ class Plan:
         config: The algorithm settings of the release file.
         mechanism: The mechanism that the settings name, with its constants.
         turns: The marginals that each round considers; the rounds take turns in this order, again and again.
+        past: The answers of earlier releases, merged and aged: released values.
     """
 
     domain: Domain
@@ -38,6 +41,7 @@ class Plan:
     mechanism: "Mechanism"
     workload: tuple[Clique, ...]
     turns: tuple[tuple[Clique, ...], ...]
+    past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ class State:
         planned_rho: The planned cost of a round; zero if the mechanism has no rounds.
         round_rho: The cost of the next round.
         measurements: All answers as they were drawn.
-        evidence: The measurements that the fit uses; a mechanism may merge or restate the answers.
+        told: The part of the evidence that comes from these; a mechanism may merge or restate the answers.
+        learned: The beliefs of the past that the fit uses, each with whether the model has it off its tree.
+        evidence: The measurements that the fit uses: those beliefs, as they stand after these answers, and `told`.
         chosen: The selected candidate that is to be measured next.
         is_fine: Whether the first stage of the one-way marginals is over.
     """
@@ -81,6 +87,8 @@ class State:
     round_rho: Fraction
     model: GraphicalModel
     measurements: tuple[Measurement, ...] = ()
+    told: tuple[Measurement, ...] = ()
+    learned: Mapping[int, bool] = field(default_factory=dict[int, bool])
     evidence: tuple[Measurement, ...] = ()
     rounds: tuple[Round, ...] = ()
     chosen: Candidate | None = None

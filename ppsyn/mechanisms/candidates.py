@@ -14,7 +14,7 @@ from ppsyn.errors import ConfigError, ModelTooLargeError, SchemaError
 from ppsyn.mechanisms.base import NOISE_L1, State
 from ppsyn.mechanisms.grid import Strategy
 from ppsyn.model.junction_tree import InteractionGraph, interaction_graph, table_mb
-from ppsyn.privacy.partition import Partition, finest
+from ppsyn.privacy.partition import Partition, distinct, finest
 from ppsyn.privacy.requests import GRID, MAX_PENALTY, Candidate, noise_scale, to_grid
 from ppsyn.privacy.residuals import degrees
 from ppsyn.schemas.config import WorkloadConfig
@@ -31,6 +31,9 @@ _REFINED_CELLS = 2**22
 
 _PAIR = 2
 """Attributes of a marginal that may be measured off the tree; larger ones were seen to do harm (docs/mechanism.md)."""
+
+_ENOUGH = 3
+"""Questions about a marginal that earlier releases have answered, from which on no other is asked about it."""
 
 _NAMED = 3
 """Attributes that an error names."""
@@ -256,11 +259,25 @@ def partitioned_candidates(
     for clique in cliques:
         is_ordered = tuple(plan.domain[name].is_ordered for name in clique)
         partitions = strategy(state.model.project_compressed(clique), is_ordered, sigma, granularities)
+        partitions = _with_known(state, clique, partitions)
         for partition in _worthwhile(partitions, sigma, total):
             expected = _expected(state, clique, partition)
             units = noise_cost(expected, partition, sigma)
             found.append(Candidate(clique, state.model.compression.to_full(clique, partition), expected, units))
     return tuple(found)
+
+
+def _with_known(state: State, clique: Clique, partitions: tuple[Partition, ...]) -> tuple[Partition, ...]:
+    """The questions about a marginal that earlier releases have answered; new ones only while these are few.
+
+    The answer to a question that was asked before adds to those before it, and tells what has changed since.
+    """
+    compression, past = state.model.compression, state.plan.past
+    if past is None:
+        return partitions
+    asked = [b.partition for b in past.beliefs if b.clique == clique and compression.holds(clique, b.partition)]
+    known = tuple(compression.to_compressed(clique, partition) for partition in asked)
+    return known if len(known) >= _ENOUGH else distinct((*known, *partitions))
 
 
 def noise_l1(partition: Partition, sigma: float) -> float:

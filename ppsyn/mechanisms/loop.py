@@ -17,6 +17,8 @@ from ppsyn.errors import ConfigError, InvariantError
 from ppsyn.mechanisms import MECHANISMS
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
+from ppsyn.mechanisms.past import Past
+from ppsyn.mechanisms.recall import current, recall
 from ppsyn.model.compression import Compression
 from ppsyn.model.estimation import ENGINES, Effort
 from ppsyn.model.graphical_model import uniform_model
@@ -33,8 +35,13 @@ _SMALLEST_RHO = Fraction(1, 2**60)
 _REMAINDER_GROUPS = 16
 
 
-def make_plan(
-    domain: Domain, rho: Fraction, sensitivity: int, config: AlgorithmConfig, mechanism: Mechanism | None = None
+def make_plan(  # noqa: PLR0913, PLR0917  # all that a run depends on
+    domain: Domain,
+    rho: Fraction,
+    sensitivity: int,
+    config: AlgorithmConfig,
+    mechanism: Mechanism | None = None,
+    past: Past | None = None,
 ) -> Plan:
     """Check the public inputs; nothing is spent.
 
@@ -44,6 +51,7 @@ def make_plan(
         sensitivity: Rows that one unit of privacy may own.
         config: What a release file says of the algorithm.
         mechanism: The mechanism with other constants than its own; only a benchmark has one.
+        past: What earlier releases tell.
 
     Raises:
         SchemaError: If rules contradict each other, or cannot be kept under the cap; they are named.
@@ -59,7 +67,7 @@ def make_plan(
     selection.check_smallest_model(domain, config.max_model_size_mb)
     workload = selection.workload_cliques(domain, config.workload)
     turns = selection.rotate(domain, selection.candidate_cliques(domain, workload))
-    plan = Plan(domain, rho, sensitivity, config, mechanism or MECHANISMS[config.mechanism], workload, turns)
+    plan = Plan(domain, rho, sensitivity, config, mechanism or MECHANISMS[config.mechanism], workload, turns, past)
     state = start(plan)
     costs = [request.rho for request in state.one_way] + [state.round_rho] * (state.round_rho > 0)
     if min(costs) < _SMALLEST_RHO:
@@ -70,7 +78,10 @@ def make_plan(
 def start(plan: Plan) -> State:
     """The state before anything was asked."""
     first, round_rho = plan.mechanism.initial_requests(plan), plan.mechanism.round_rho(plan)
-    return State(plan, Fraction(0), first, round_rho, round_rho, uniform_model(Compression(plan.domain)))
+    state = State(plan, Fraction(0), first, round_rho, round_rho, uniform_model(Compression(plan.domain)))
+    if plan.past is None:
+        return state
+    return _refit(recall(state, 1 if first else None), 2, _TOLERANCE)
 
 
 def next_request(state: State) -> Request | None:
@@ -147,8 +158,8 @@ def _absorb_measurement(state: State, request: MeasureRequest, answer: Measured)
     mechanism, clique, partition = state.plan.mechanism, request.clique, request.partition
     expected = partition.sum_expected(state.model.project(clique))
     drawn = Measurement(clique, partition, answer.noisy_counts, answer.sigma)
-    estimate = mechanism.estimate(state, request, answer)
-    state = replace(state, measurements=(*state.measurements, drawn), evidence=(*state.evidence, estimate))
+    told = mechanism.estimate(state, request, answer)
+    state = current(replace(state, measurements=(*state.measurements, drawn), told=(*state.told, told)))
     if state.one_way:
         return _after_one_way(replace(state, one_way=state.one_way[1:]))
     state = _after_round(replace(state, chosen=None))
@@ -169,7 +180,7 @@ def _after_one_way(state: State) -> State:
     state, mechanism = _refit(state, 2, _TOLERANCE), state.plan.mechanism
     if not state.is_fine:
         state = replace(state, one_way=mechanism.followup_requests(state), is_fine=True)
-    return state if state.one_way else _refit(mechanism.before_rounds(state), 2, _TOLERANCE)
+    return state if state.one_way else _refit(recall(mechanism.before_rounds(state)), 2, _TOLERANCE)
 
 
 def _after_round(state: State) -> State:

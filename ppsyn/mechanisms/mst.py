@@ -48,13 +48,13 @@ class Mst(Mechanism):
     def candidates(self, state: State, rho: Fraction) -> tuple[Candidate, ...]:
         plan = state.plan
         names = non_constant(plan.domain)
-        component = reduce(_joined, (m.clique for m in state.evidence), {name: name for name in names})
+        component = reduce(_joined, (m.clique for m in state.told), {name: name for name in names})
         crossing = tuple((a, b) for a, b in combinations(names, 2) if component[a] != component[b])
         cliques = selection.within_size_limit(state, crossing, plan.config.max_model_size_mb) or tuple(
             (name,) for name in names
         )
         seen = {a.name: finest(a.size) for a in plan.domain.attributes}
-        seen |= {m.clique[0]: m.partition for m in state.evidence if len(m.clique) == 1}
+        seen |= {m.clique[0]: m.partition for m in state.told if len(m.clique) == 1}
         return tuple(selection.candidate(state, c, _product([seen[name] for name in c])) for c in cliques)
 
     @override

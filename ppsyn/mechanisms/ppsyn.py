@@ -26,6 +26,7 @@ from ppsyn.domain import Attribute, non_constant
 from ppsyn.mechanisms import candidates as selection
 from ppsyn.mechanisms.base import NOISE_L1, Mechanism, Plan, Round, State
 from ppsyn.mechanisms.grid import Strategy, partition_grid, partition_in_order, split_run
+from ppsyn.mechanisms.recall import current
 from ppsyn.model.compression import Compression, compress_attribute, equal_mass_groups
 from ppsyn.model.graphical_model import GraphicalModel, uniform_model
 from ppsyn.model.measurement import Measurement
@@ -156,13 +157,15 @@ class PPSyn(Mechanism):
         """Of the budget, for all measurements of single attributes: more, the more noise the first leave.
 
         Noise is measured by the distance that it alone would put between an attribute's counts and the true ones, on
-        average. The fraction grows with its logarithm.
+        average, with what earlier releases tell. The fraction grows with its logarithm: what the past makes clear
+        leaves more for the rounds.
         """
         parts = self._parts(plan, self._one_way_rho(plan))
         cells = [min(a.size, self._visible_cells) for a, _ in parts]
+        known = {} if plan.past is None else plan.past.precisions
         noise = [
-            NOISE_L1 / 2 * count * noise_scale(part, plan.sensitivity)
-            for count, (_, part) in zip(cells, parts, strict=True)
+            NOISE_L1 / 2 * count / math.sqrt(noise_scale(part, plan.sensitivity) ** -2 + known.get(a.name, 0.0))
+            for count, (a, part) in zip(cells, parts, strict=True)
         ]
         mean = sum(noise) / len(noise) / model.total
         position = math.log(mean / _LOW_NOISE) / math.log(_HIGH_NOISE / _LOW_NOISE)
@@ -213,9 +216,9 @@ def compress(state: State, most: int) -> State:
             for a in _large(state, most)
         },
     )
-    kept = tuple(m for m in state.evidence if m.clique[0] not in compression.attributes)
+    kept = tuple(m for m in state.told if m.clique[0] not in compression.attributes)
     restated = tuple(_restated(state, name, compression) for name in compression.attributes)
-    return replace(state, model=uniform_model(compression), evidence=(*kept, *restated))
+    return current(replace(state, model=uniform_model(compression), told=(*kept, *restated)))
 
 
 def _large(state: State, most: int) -> list[Attribute]:
@@ -225,9 +228,13 @@ def _large(state: State, most: int) -> list[Attribute]:
 
 
 def _groups(state: State, attribute: Attribute, most: int) -> Partition:
-    """At most so many groups, and more where rules tell values in them apart."""
-    expected, is_ordered = state.model.project((attribute.name,)), (attribute.is_ordered,)
-    (groups,) = partition_in_order(expected, is_ordered, lambda arranged: (equal_mass_groups(arranged, most),))
+    """At most so many groups, or those of earlier releases; and more where rules tell values in them apart."""
+    past = state.plan.past
+    if past is not None and attribute.name in past.value_groups:
+        groups = past.value_groups[attribute.name]
+    else:
+        expected, is_ordered = state.model.project((attribute.name,)), (attribute.is_ordered,)
+        (groups,) = partition_in_order(expected, is_ordered, lambda arranged: (equal_mass_groups(arranged, most),))
     kinds = state.plan.domain.kinds(attribute.name)
     return groups if kinds is None else number_groups((groups.groups * (1 + kinds.max()) + kinds).astype(np.int32))
 
@@ -236,5 +243,6 @@ def _restated(state: State, name: str, compression: Compression) -> Measurement:
     groups = compression.attributes[name].groups
     sums = groups.sum_expected(state.model.project((name,)))
     finest = max((m for m in state.evidence if m.clique == (name,)), key=lambda m: m.partition.count)
-    sigma = finest.sigma * math.sqrt(max(1.0, finest.partition.count / groups.count))
+    alike = [m.sigma for m in state.evidence if m.clique == (name,) and m.partition.count == finest.partition.count]
+    sigma = sum(sigma**-2 for sigma in alike) ** -0.5 * math.sqrt(max(1.0, finest.partition.count / groups.count))
     return Measurement((name,), groups, np.rint(sums).astype(np.int64), sigma)

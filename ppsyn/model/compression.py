@@ -116,6 +116,16 @@ class Compression:
                 table = table.take(attribute.firsts, axis)
         return table
 
+    def holds(self, clique: Clique, partition: Partition) -> bool:
+        """Whether the partition splits no group of values."""
+        if not self._touches(clique):
+            return True
+        groups = partition.groups.reshape(self.domain.shape(clique))
+        for axis, name in enumerate(clique):
+            if (attribute := self.attributes.get(name)) is not None:
+                groups = groups.take(attribute.firsts[attribute.groups.groups], axis)
+        return np.array_equal(groups.ravel(), partition.groups)
+
     def _touches(self, clique: Clique) -> bool:
         return any(name in self.attributes for name in clique)
 

@@ -14,11 +14,13 @@ from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import MissingError, PPSynError, StoreError
 from ppsyn.mechanisms.base import State
 from ppsyn.mechanisms.loop import absorb, make_plan, next_request, start
+from ppsyn.mechanisms.past import Past
+from ppsyn.mechanisms.translation import Earlier, past_of
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.budget import rho_of
 from ppsyn.privacy.requests import Answer, Measured, MeasureRequest, Request, noise_scale
 from ppsyn.quality.audit import check_page, check_quality
-from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored, guarantee_of
+from ppsyn.releases.budget_checks import Fault, check_chain, check_spending, check_stored, guarantee_of, together
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -26,6 +28,7 @@ from ppsyn.releases.layout import (
     LEDGER_JSON,
     MANIFEST,
     MODEL,
+    PAST,
     QUALITY,
     REPORT,
     RETIRED,
@@ -41,6 +44,7 @@ from ppsyn.releases.reader import (
     open_release,
     read_manifest,
     read_retirement,
+    read_told,
     read_validation,
     seal_of,
 )
@@ -51,9 +55,10 @@ from ppsyn.runs.checkpoints import freeze
 from ppsyn.runs.run import Run
 from ppsyn.schemas.manifest import Manifest
 from ppsyn.schemas.retirement import Retirement
+from ppsyn.schemas.run import EarlierRelease
 from ppsyn.schemas.signature import Trust
-from ppsyn.serialization import pack
-from ppsyn.storage import Store
+from ppsyn.serialization import pack, pack_past, unpack_past
+from ppsyn.storage import Store, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,12 @@ class Finding:
     Attributes:
         subject: The artifact or the claim.
         problem: What is wrong with it; None if nothing is.
+        unchecked: Why it could not be checked; None if it was.
     """
 
     subject: str
     problem: str | None = None
+    unchecked: str | None = None
 
 
 def audit(store: Store, account: StoredAccount | None = None, trust: Trust | None = None) -> Iterator[Finding]:
@@ -99,8 +106,11 @@ def audit(store: Store, account: StoredAccount | None = None, trust: Trust | Non
         return
     yield from _paid(store, manifest, entries)
     yield from _recomputed(store, manifest, entries)
+    yield from _learned(store, manifest)
     if account is not None:
         yield _checked("account", lambda: check_stored(account, manifest.run, manifest.account, entries, digest))
+        if manifest.rests_on:
+            yield _checked("account of what it rests on", lambda: _check_rests_on(account, manifest))
     yield from _signed(store, manifest, digest, account, trust)
     for key in filter(_is_about_quality, store.keys(QUALITY)):
         if key.endswith(".json"):
@@ -186,6 +196,64 @@ def _recomputed(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> I
     yield _checked("report", lambda: _check_report(store, manifest), hint=_hint(manifest))
 
 
+def _learned(store: Store, manifest: Manifest) -> Iterator[Finding]:
+    """Whether what the release has learned is what the releases beside it tell, which are those that it names."""
+    told = list[Earlier]()
+    for earlier in manifest.learned_from:
+        beside, subject = _beside(store, earlier.run), f"learned from {earlier.run}"
+        if beside is None:
+            yield Finding(
+                subject, unchecked=f"It is not beside this release; what {PAST} says of it was taken as told."
+            )
+        else:
+            yield _checked(subject, lambda beside=beside, e=earlier: told.append(_check_beside(beside, e, manifest)))
+    if manifest.learned_from and len(told) == len(manifest.learned_from):
+        yield _checked(PAST, lambda: _check_past(store, manifest, told), hint=_hint(manifest))
+
+
+def _beside(store: Store, run: str) -> Store | None:
+    """A release in the folder that this one is in, if it is there."""
+    above = store.location.model_copy(update={"url": store.location.url.rstrip("/").rpartition("/")[0]})
+    return open_store(above.child(run)) if open_store(above).has(f"{run}/{MANIFEST}") else None
+
+
+def _check_beside(beside: Store, earlier: EarlierRelease, manifest: Manifest) -> Earlier:
+    """What an earlier release tells, if it is the one that is named and cost what is said."""
+    found, told = read_told(beside, earlier.manifest)
+    person, protected = manifest.privacy.person, found.privacy.person
+    if found.dataset != manifest.dataset or (person and person.column) != (protected and protected.column):
+        raise Fault("It was charged to another account, or protects another unit.")
+    is_named = all(release in manifest.rests_on for release in found.rests_on)
+    if found.guarantee.rho != earlier.rho or not is_named:
+        raise Fault("It cost something else, or rests on other releases, than the manifest says.")
+    return told
+
+
+def _check_rests_on(account: StoredAccount, manifest: Manifest) -> None:
+    """See that the account has published each release that this one rests on, at the cost that is said."""
+    budgets = account.state.budgets
+    for release in manifest.rests_on:
+        budget = budgets.get(release.run)
+        if budget is None or (budget.manifest, budget.spent) != (release.manifest, release.rho):
+            raise Fault(f"The account did not publish {release.run} so, or not at the cost that is said.")
+
+
+def _check_past(store: Store, manifest: Manifest, told: Sequence[Earlier]) -> None:
+    past, _ = past_of(told, manifest.table)
+    found = None if past is None else pack_past(past)
+    if found != (store.get(PAST) if PAST in manifest.files else None):
+        raise Fault(f"{PAST} is not what the earlier releases tell.")
+
+
+def _past(store: Store, manifest: Manifest) -> Past | None:
+    """What the release has learned, as it is published with it."""
+    if PAST not in manifest.files:
+        return None
+    if not manifest.learned_from:
+        raise Fault(f"{PAST} is there, and the manifest names no release that it comes from.")
+    return unpack_past(store.get(PAST), domain_of(manifest.table))
+
+
 def _checked(subject: str, check: Callable[[], object], hint: str = "") -> Finding:
     try:
         check()
@@ -233,7 +301,7 @@ def _is_about_quality(key: str) -> bool:
 def _check_file(store: Store, manifest: Manifest, name: str) -> None:
     if name not in manifest.files:
         raise Fault("The manifest does not know this file.")
-    if name not in FILES:
+    if name not in (*FILES, PAST):
         raise Fault("No release has a file of this name.")
     if not store.has(name):
         raise Fault("The file is missing.")
@@ -255,13 +323,18 @@ def _check_budget(manifest: Manifest, entries: Sequence[bytes]) -> None:
         raise Fault("The run was paid for with other inputs.")
     if manifest.guarantee != guarantee_of(manifest.guarantee.rho, manifest.privacy):
         raise Fault("The guarantee does not follow from what was spent.")
+    if manifest.together != together(manifest.guarantee.rho, manifest.rests_on, manifest.privacy):
+        raise Fault("What it costs together with the releases that it rests on does not follow from what they cost.")
+    if not all(release in manifest.rests_on for release in manifest.learned_from):
+        raise Fault("It has learned from a release that it is not said to rest on.")
 
 
 def _replay(store: Store, manifest: Manifest, entries: Sequence[bytes]) -> State:
     """The loop over the published answers, which must ask what was charged."""
     person = manifest.privacy.person
     max_rows = person.max_rows if person else 1
-    state = start(make_plan(domain_of(manifest.table), rho_of(manifest.privacy), max_rows, manifest.algorithm))
+    rho, past = rho_of(manifest.privacy), _past(store, manifest)
+    state = start(make_plan(domain_of(manifest.table), rho, max_rows, manifest.algorithm, past=past))
     charges, answers = charges_of(entries, manifest.run), unpack_answers(store.get(ANSWERS))
     for step, (charge, answer) in enumerate(zip_longest(charges, answers)):
         request = next_request(state)

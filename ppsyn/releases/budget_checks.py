@@ -14,6 +14,7 @@ from ppsyn.releases.tables import charges_of
 from ppsyn.schemas.account import Grant, from_bytes, hash_of
 from ppsyn.schemas.config import PrivacyConfig
 from ppsyn.schemas.manifest import AccountPart, Guarantee
+from ppsyn.schemas.run import EarlierRelease
 
 
 class Fault(Exception):
@@ -22,6 +23,11 @@ class Fault(Exception):
 
 _ACCOUNTANT_SLACK = 1e-3
 """dp-accounting tries a grid of orders; its epsilon is that much larger at most."""
+
+
+def together(rho: Fraction, rests_on: Sequence[EarlierRelease], privacy: PrivacyConfig) -> Guarantee:
+    """What a release costs with all that it rests on: their answers are composed, whoever chose what they answer."""
+    return guarantee_of(sum((release.rho for release in rests_on), rho), privacy)
 
 
 def guarantee_of(rho: Fraction, privacy: PrivacyConfig) -> Guarantee:

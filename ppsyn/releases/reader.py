@@ -10,6 +10,7 @@ from ppsyn.data.encoding import encode
 from ppsyn.data.marginals.kernel import count_blocks
 from ppsyn.domain import Clique, domain_of
 from ppsyn.errors import ConfigError, MissingError, translated
+from ppsyn.mechanisms.translation import Earlier
 from ppsyn.privacy.account_state import spend_of
 from ppsyn.privacy.ledger import Ledger
 from ppsyn.releases.layout import (
@@ -32,7 +33,7 @@ from ppsyn.schemas.limits import DOCUMENT_BYTES
 from ppsyn.schemas.manifest import RELEASE_FORMAT, FileDigest, Manifest, Validation
 from ppsyn.schemas.retirement import Retirement
 from ppsyn.schemas.run import RunRef
-from ppsyn.serialization import unpack
+from ppsyn.serialization import unpack, unpack_told
 from ppsyn.storage import Store, open_store
 from ppsyn.synthesis import Synthesis
 
@@ -127,6 +128,22 @@ def open_release(store: Store) -> Synthesis:
     rule = f"Expected {store.url(LEDGER)} to be the ledger of a release"
     with translated(ValueError, to=ConfigError, message=lambda error: f"{rule}: {error}."):
         return synthesis_from(manifest, model, unpack_entries(entries))
+
+
+def read_told(store: Store, digest: str | None) -> tuple[Manifest, Earlier]:
+    """What a later release may learn from the one in this store, if it is as it was published.
+
+    Args:
+        store: The release's folder.
+        digest: Of its manifest, as it was published.
+
+    Raises:
+        ConfigError: If there is none, or it was changed.
+    """
+    manifest, found = read_sealed(store)
+    if found != digest:
+        raise ConfigError(f"{store.url(MANIFEST)} is not the one that was published.")
+    return manifest, unpack_told(_read_whole(store, manifest, MODEL), manifest.table)
 
 
 def synthesis_from(manifest: Manifest, model: bytes, entries: Sequence[bytes]) -> Synthesis:

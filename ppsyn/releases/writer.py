@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from ppsyn.errors import AccountError, RunError, StoreError
 from ppsyn.privacy.signatures import own_signer
-from ppsyn.releases.budget_checks import account_part, guarantee_of
+from ppsyn.releases.budget_checks import account_part, guarantee_of, together
 from ppsyn.releases.layout import (
     ANSWERS,
     FILES,
@@ -17,6 +17,7 @@ from ppsyn.releases.layout import (
     LEDGER_JSON,
     MANIFEST,
     MODEL,
+    PAST,
     QUALITY,
     REPORT,
     SEAL,
@@ -101,6 +102,9 @@ def _write_records(run: Run) -> None:
     run.releases.put(f"{folder}/{MODEL}", pack(freeze(run.state, {})))
     run.releases.put(f"{folder}/{LEDGER}", pack_entries(lines))
     run.releases.put(f"{folder}/{LEDGER_JSON}", entries_to_json(lines))
+    if run.past is not None:
+        run.releases.put(f"{folder}/{PAST}", run.past)
+    names = FILES if run.past is None else (*FILES, PAST)
     manifest = Manifest(
         dataset=record.dataset,
         run=record.run,
@@ -110,11 +114,15 @@ def _write_records(run: Run) -> None:
         privacy=record.privacy,
         algorithm=record.algorithm,
         generation=record.generation,
+        learned_from=record.earlier,
+        rests_on=record.rests_on,
+        left_out=record.left_out,
         rows=_row_count(run.releases, f"{folder}/{SYNTHETIC}"),
         guarantee=guarantee_of(run.ledger.spent, record.privacy),
+        together=together(run.ledger.spent, record.rests_on, record.privacy),
         account=account_part(run.account, run.ref.run),
         code=record.code,
-        files={name: file_digest(run.releases, f"{folder}/{name}") for name in FILES if name != REPORT},
+        files={name: file_digest(run.releases, f"{folder}/{name}") for name in names if name != REPORT},
     )
     run.releases.put(f"{folder}/{REPORT}", make_report(open_store(run.releases.location.child(folder)), manifest))
     digests = {**manifest.files, REPORT: file_digest(run.releases, f"{folder}/{REPORT}")}

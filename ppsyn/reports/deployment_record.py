@@ -176,9 +176,14 @@ def _variant(facts: Facts) -> dict[str, object]:
 
 
 def _loss(facts: Facts) -> dict[str, object]:
-    manifest, guarantee = facts.manifest, facts.manifest.guarantee
+    manifest, guarantee = facts.manifest, facts.manifest.together
     told: dict[str, float] = {"rho": float(guarantee.rho)}
     details = f"rho is {guarantee.rho} exactly."
+    if manifest.rests_on:
+        details += (
+            f" It is the cost of this release together with the {len(manifest.rests_on)} earlier ones it rests on; "
+            f"its own answers cost {manifest.guarantee.rho}."
+        )
     if guarantee.epsilon is not None and guarantee.delta is not None:
         told |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
         details += (
@@ -296,7 +301,7 @@ def citation(facts: Facts) -> str:
     who = ", ".join(facts.people.curators) or TO_FILL.removesuffix(".")
     return (
         f"{who} ({manifest.published_at.year}). {facts.title} [data set]. Release {manifest.run}, "
-        f"{manifest.guarantee.cost}. SHA-256 {facts.digest}."
+        f"{manifest.together.cost}. SHA-256 {facts.digest}."
     )
 
 
@@ -312,7 +317,7 @@ def citation_cff(facts: Facts) -> bytes:
         "date-released": manifest.published_at.date().isoformat(),
         "version": manifest.run,
         "abstract": f"A synthetic table of {manifest.rows:,} rows that satisfies differential privacy for each "
-        f"{facts.unit}: {manifest.guarantee.cost}.",
+        f"{facts.unit}: {manifest.together.cost}.",
         "identifiers": [
             {"type": "other", "value": f"sha256:{facts.digest}", "description": "The digest of the release's manifest"}
         ],
@@ -361,7 +366,7 @@ class Page:
     @property
     def beliefs(self) -> list[Belief]:
         """For beliefs before the release; empty if there is no epsilon."""
-        epsilon = self.facts.manifest.guarantee.epsilon
+        epsilon = self.facts.manifest.together.epsilon
         return [] if epsilon is None else [Belief(prior, _up(belief(prior, epsilon))) for prior in _PRIORS]
 
     @property
@@ -372,7 +377,7 @@ class Page:
     @property
     def groups(self) -> list[Group]:
         """One unit, and several together."""
-        guarantee = self.facts.manifest.guarantee
+        guarantee = self.facts.manifest.together
         return [_group(size, guarantee.rho, guarantee.delta) for size in _GROUPS]
 
     @property

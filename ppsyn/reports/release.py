@@ -149,7 +149,7 @@ def render(released: Released, name: str) -> bytes:
     page = Page(
         released=released,
         report=name,
-        factor=_factor(manifest.guarantee),
+        factor=_factor(manifest.together),
         column_values={column.name: _describe_values(column) for column in manifest.table.columns},
         rules=[(one.column or "", _rule(one), one.success) for one in kept],
         spending=spending,

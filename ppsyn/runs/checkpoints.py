@@ -185,12 +185,14 @@ def freeze(state: State, notes: dict[str, str]) -> Fitted:
     if state.one_way or state.chosen is not None:
         raise InvariantError("A checkpoint was to be taken in the middle of a round.")
     budget = {"spent": state.spent, "planned_rho": state.planned_rho, "round_rho": state.round_rho}
-    kept = {**{name: str(rho) for name, rho in budget.items()}, **notes}
+    learned = " ".join(f"{index}*" if is_off_tree else str(index) for index, is_off_tree in state.learned.items())
+    kept = {**{name: str(rho) for name, rho in budget.items()}, "learned": learned, **notes}
     return Fitted(state.measurements, state.evidence, state.rounds, state.model, kept)
 
 
 def thaw(plan: Plan, fitted: Fitted) -> State:
     """The state that was packed."""
+    learned = {int(word.rstrip("*")): word.endswith("*") for word in fitted.notes["learned"].split()}
     return State(
         plan=plan,
         spent=Fraction(fitted.notes["spent"]),
@@ -199,6 +201,8 @@ def thaw(plan: Plan, fitted: Fitted) -> State:
         round_rho=Fraction(fitted.notes["round_rho"]),
         model=fitted.model,
         measurements=fitted.measurements,
+        told=fitted.evidence[len(learned) :],
+        learned=learned,
         evidence=fitted.evidence,
         rounds=fitted.rounds,
         is_fine=True,

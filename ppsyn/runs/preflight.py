@@ -12,13 +12,16 @@ from ppsyn.privacy.account import StoredAccount, missing_account
 from ppsyn.privacy.budget import rho_of
 from ppsyn.releases.layout import RETIRED, release_folder, staging_folder
 from ppsyn.runs.account_check import check_known
+from ppsyn.runs.earlier import learn
 from ppsyn.runs.record import (
+    Learned,
     broken,
     budget_of,
     check_unchanged,
     differences,
     has_record,
     new_record,
+    past_key,
     plan_of,
     private_folder,
     read_record,
@@ -45,6 +48,7 @@ def check_possible(config: ReleaseConfig, table: TableSchema) -> list[str]:
     _check_person(config.privacy, table)
     plan_of(new_record(config, table, "new"))
     _check_budget(config)
+    _learn(config, table)
     check_source(config.source, table, config.privacy.person)
     return check_stable(config.source, config.privacy.person)
 
@@ -93,6 +97,11 @@ def balance(config: ReleaseConfig) -> tuple[Fraction, Fraction]:
     return cap, cap
 
 
+def _learn(config: ReleaseConfig, table: TableSchema) -> Learned:
+    """What a new run learns from earlier releases, if there can be any."""
+    return learn(config, table) if _account(config) is not None else Learned()
+
+
 def _check_budget(config: ReleaseConfig) -> None:
     requested, (left, cap), account = rho_of(config.privacy), balance(config), _account(config)
     if account is not None and account.find() is not None:
@@ -112,11 +121,12 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
         StoreError: If a store will not do; a new run then leaves no trace.
         AccountError: If the account does not have the budget, or does not fit; a new run then leaves no trace.
     """
-    root, record = open_store(ref.root), new_record(config, table, ref.run)
-    budget = budget_of(ref)
+    root, budget = open_store(ref.root), budget_of(ref)
     if open_store(ref.releases).has(f"{release_folder(ref.dataset, ref.run)}/{RETIRED}"):
         raise RunError(f"The release of run {ref.run} was retired; it cannot be made again.")
     is_new = budget is None and not has_record(root, ref.run)
+    learned = _learn(config, table) if is_new else Learned()
+    record = new_record(config, table, ref.run, learned)
     if budget is not None and not has_record(root, ref.run) and budget.grant.inputs != record.digest():
         raise broken(ref.run, "its record is gone, and the release file as it is now would make another")
     try:
@@ -124,7 +134,7 @@ def begin(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> None:
             check_unchanged(ref, record)
             prove(root, record_key(ref.run), root.get(record_key(ref.run)))
         else:
-            _write_record(root, record)
+            _write_record(root, record, learned)
         record_locations(root, ref)
         try_locations(ref)
     except StoreError:
@@ -194,8 +204,10 @@ def _check_person(privacy: PrivacyConfig, table: TableSchema) -> None:
         raise ConfigError(f"Expected the person column {privacy.person.column!r} to be in `excluded` of the schema.")
 
 
-def _write_record(root: Store, record: RunRecord) -> None:
-    """Write down the inputs of a new run."""
+def _write_record(root: Store, record: RunRecord, learned: Learned) -> None:
+    """Write down the inputs of a new run: first what it learns from, which the record names by digest."""
+    if learned.past is not None and record.past is not None:
+        root.put(past_key(record.run, record.past), learned.past)
     key, data = record_key(record.run), record.to_bytes()
     if not prove(root, key, data) and root.get(key) != data:
         raise RunError(f"There is a run {record.run} already.")

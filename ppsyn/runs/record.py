@@ -1,13 +1,16 @@
 """What is written down of a run: its exact inputs, and where it keeps what."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from ppsyn.code_version import code_version
 from ppsyn.domain import domain_of
 from ppsyn.errors import (
+    ConfigError,
     MissingError,
     ResumeRefusedError,
     RunError,
@@ -15,17 +18,35 @@ from ppsyn.errors import (
 )
 from ppsyn.mechanisms.base import Plan
 from ppsyn.mechanisms.loop import make_plan
+from ppsyn.mechanisms.past import Past
 from ppsyn.privacy.account import StoredAccount
 from ppsyn.privacy.account_state import RunBudget
 from ppsyn.privacy.budget import rho_of
 from ppsyn.schemas.files import other_format
 from ppsyn.schemas.release import ReleaseConfig
-from ppsyn.schemas.run import RUN_FORMAT, RunLocations, RunRecord, RunRef
+from ppsyn.schemas.run import RUN_FORMAT, EarlierRelease, RunLocations, RunRecord, RunRef
 from ppsyn.schemas.table import TableSchema
+from ppsyn.serialization import unpack_past
 from ppsyn.storage import Store, open_store
 
-_ANY = {"run", "format", "code.machine", "code.ppsyn"}
+_ANY = {"run", "format", "code.machine", "code.ppsyn", "earlier", "rests_on", "past", "left_out"}
 """What may differ: the bits that follow from them are compared where they matter."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a new run learns from.
+
+    Attributes:
+        rests_on: These and all that they rest on.
+        past: What these releases tell together, as a file; None if they tell nothing.
+        left_out: What is of no use, a sentence for each.
+    """
+
+    releases: tuple[EarlierRelease, ...] = ()
+    rests_on: tuple[EarlierRelease, ...] = ()
+    past: bytes | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def private_folder(run: str) -> str:
@@ -46,8 +67,9 @@ def ref_of(config: ReleaseConfig, run: str) -> RunRef:
     )
 
 
-def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord:
-    """The exact inputs of a run."""
+def new_record(config: ReleaseConfig, table: TableSchema, run: str, learned: Learned | None = None) -> RunRecord:
+    """The exact inputs of a run, with what it learns from when it begins."""
+    learned = learned or Learned()
     return RunRecord(
         run=run,
         dataset=config.dataset,
@@ -57,16 +79,42 @@ def new_record(config: ReleaseConfig, table: TableSchema, run: str) -> RunRecord
         purpose=config.purpose,
         algorithm=config.algorithm,
         generation=config.generation,
+        learn_from=config.learn_from,
+        earlier=learned.releases,
+        rests_on=learned.rests_on,
+        past=None if learned.past is None else hashlib.sha256(learned.past).hexdigest(),
+        left_out=learned.left_out,
         code=code_version(),
     )
 
 
-def plan_of(record: RunRecord) -> Plan:
-    """What a run is going to do, from its public inputs."""
+def plan_of(record: RunRecord, past: Past | None = None) -> Plan:
+    """What a run is going to do, from its public inputs and what it has learned."""
     person = record.privacy.person
-    return make_plan(
-        domain_of(record.table), rho_of(record.privacy), person.max_rows if person else 1, record.algorithm
-    )
+    max_rows = person.max_rows if person else 1
+    return make_plan(domain_of(record.table), rho_of(record.privacy), max_rows, record.algorithm, past=past)
+
+
+def past_of_run(root: Store, record: RunRecord) -> tuple[bytes, Past] | None:
+    """What a run has learned from earlier releases, as it was written down when it began.
+
+    Raises:
+        RunError: If that is gone or damaged.
+    """
+    if record.past is None:
+        return None
+    try:
+        data = root.get(past_key(record.run, record.past))
+        if hashlib.sha256(data).hexdigest() == record.past:
+            return data, unpack_past(data, domain_of(record.table))
+    except (MissingError, ConfigError):
+        pass
+    raise broken(record.run, "what it learned from earlier releases is gone or damaged")
+
+
+def past_key(run: str, digest: str) -> str:
+    """Where what a run has learned is."""
+    return f"{run_folder(run)}/past/{digest}.npz"
 
 
 def has_record(root: Store, run: str) -> bool:

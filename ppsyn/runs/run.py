@@ -17,7 +17,7 @@ from ppsyn.privacy.curator import TableCurator
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.requests import Answer, Curator, Lost, Measured, Request, Selected
 from ppsyn.runs.checkpoints import Answers, Checkpoint, Checkpoints, Kept
-from ppsyn.runs.record import broken, plan_of, private_folder, read_record
+from ppsyn.runs.record import broken, past_of_run, plan_of, private_folder, read_record
 from ppsyn.schemas.run import RunRef
 from ppsyn.storage import open_store
 
@@ -46,7 +46,9 @@ class Run:
         self.record = read_record(self._root, ref.run)
         self.account = StoredAccount(self._root, ref.dataset)
         self._answers, self._checkpoints = Answers(self._root, ref.run), Checkpoints(self._root, ref.run)
-        self.plan = plan_of(self.record)
+        learned = past_of_run(self._root, self.record)
+        self.past = None if learned is None else learned[0]
+        self.plan = plan_of(self.record, None if learned is None else learned[1])
         self.state, self._taken = start(self.plan), list[Kept]()
         self.token = uuid4().hex
         self._work: Work | None = None

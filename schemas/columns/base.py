@@ -25,6 +25,8 @@ class Column(FrozenModel, ABC, Generic[V]):
 
     name: Text
     """As the private table has it."""
+    formerly: Text | None = None
+    """Its name in earlier releases, where it was another: what they tell of it is then used."""
     nullable: Flag = False
     """Whether null is part of the domain; it then has the last code."""
     dtype: Text | None = None

@@ -9,6 +9,16 @@ MADE = "    return Synthesis.from_state(state, account.ledger, table, privacy, c
 
 FAULTS = (
     Fault(
+        "what was learned is scaled to the number of rows of the table",
+        "C6",
+        API,
+        "    past = _past(earlier, table, privacy)\n",
+        "    past = _past(earlier, table, privacy)\n"
+        '    past = past and __import__("dataclasses").replace(past, total=past.total + len(frame))\n',
+        "The number of rows is private, and the first fit of a later release tells it.",
+        "test_c6_neighbouring_series_of_equal_answers_are_published_alike",
+    ),
+    Fault(
         "a synthesis keeps its curator",
         "C6",
         API,

@@ -8,7 +8,27 @@ CHAIN = "ppsyn/privacy/account_state.py"
 POLICY = "ppsyn/privacy/policy.py"
 WRITER = "ppsyn/releases/writer.py"
 
+EARLIER = "ppsyn/runs/earlier.py"
+
 FAULTS = (
+    Fault(
+        "a release rests only on those that it learned from itself",
+        "C9",
+        EARLIER,
+        "for release in (*manifest.rests_on, learned[-1])",
+        "for release in (learned[-1],)",
+        "What the answers of those before them cost is not told with the release.",
+        "test_c9_a_release_costs_what_its_answers_and_all_that_it_rests_on_cost",
+    ),
+    Fault(
+        "releases of another unit of privacy are learned from",
+        "C9",
+        EARLIER,
+        "    if then != now:\n",
+        "    if then != now and not config.privacy.person:\n",
+        "What was paid for rows is taken for what was paid for persons.",
+        "test_c9_a_release_of_another_unit_is_not_learned_from",
+    ),
     Fault(
         "every reservation has the whole cap",
         "C9",

@@ -184,3 +184,27 @@ def test_c6_the_report_is_made_from_the_released_folder_alone(tmp_path: Path) ->
     shutil.rmtree(tmp_path / "made")
     store = open_store(Location(url=str(tmp_path / "copy")))
     assert make_report(store, read_manifest(store)[0]) == store.get(REPORT)
+
+
+# Releases that learn from earlier ones
+
+
+def scripted_series(frame: pd.DataFrame, months: int = 3) -> Synthesis:
+    """The last of so many releases of a table, each of which learns from all before it."""
+    earlier = list[Synthesis]()
+    for month in range(months):
+        earlier.append(scripted_release(frame, Script(seed=month), earlier=tuple(earlier)))
+    return earlier[-1]
+
+
+def test_c6_neighbouring_series_of_equal_answers_are_published_alike(tmp_path: Path) -> None:
+    """The two rows of one person are in every month of the one series, and in none of the other."""
+    whole = private_frame(12)
+    left, right = (scripted_series(frame) for frame in (whole, whole.iloc[2:]))
+    assert published(left, tmp_path / "left") == published(right, tmp_path / "right")
+
+
+def test_c6_a_release_spends_on_its_own_answers_alone_whatever_it_learned() -> None:
+    last = scripted_series(private_frame(12))
+    assert last.ledger.spent == last.ledger.total
+    assert len(last.measurements) <= len(last.ledger.spends)
