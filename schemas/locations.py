@@ -7,7 +7,8 @@ from urllib.parse import parse_qsl
 
 from pydantic import Field, model_validator
 
-from ppsyn.schemas.types import FrozenModel, check_path
+from ppsyn.schemas.texts import check_path
+from ppsyn.schemas.types import FrozenModel
 
 _S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s]*)?")
 

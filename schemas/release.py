@@ -14,7 +14,8 @@ from ppsyn.schemas.config import AlgorithmConfig, Budget, PrivacyConfig, Runtime
 from ppsyn.schemas.files import SchemaFileError, parse_yaml, read_yaml, rule_of
 from ppsyn.schemas.limits import BATCH_ROWS, ROWS
 from ppsyn.schemas.locations import Location
-from ppsyn.schemas.types import FrozenModel, Name, Run, Text, check_path
+from ppsyn.schemas.texts import check_path
+from ppsyn.schemas.types import FrozenModel, Name, Run, Text
 
 BatchRows = Annotated[int, Field(ge=1, le=BATCH_ROWS)]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from typing_extensions import override
 
-from ppsyn.schemas.types import check_path
+from ppsyn.schemas.texts import check_path
 
 if TYPE_CHECKING:
     from ppsyn.schemas.config import PersonUnit

@@ -17,7 +17,7 @@ from ppsyn.flows.cli.releases import audit, regenerate
 from ppsyn.flows.cli.schema import schema
 from ppsyn.flows.cli.selftest import selftest
 from ppsyn.schemas.limits import MAX_CHARACTERS_SHOWN
-from ppsyn.schemas.types import check_text
+from ppsyn.schemas.texts import check_text
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in MEANINGS.items())
