@@ -16,6 +16,7 @@ from ppsyn.data.sources import names_of, read_batches
 from ppsyn.errors import SchemaError
 from ppsyn.schemas.columns import ColumnSchema
 from ppsyn.schemas.config import PersonUnit
+from ppsyn.schemas.limits import TEXT_CHARACTERS
 from ppsyn.schemas.release import CsvSource, Source
 from ppsyn.schemas.table import TableSchema
 
@@ -89,9 +90,13 @@ def compare_names(source: Source, schema: TableSchema) -> NameComparison:
 
     Raises:
         SourceError: If the table is not there.
-        SchemaError: If it has none of the columns.
+        SchemaError: If it has none of the columns, or a name that no schema can hold.
     """
     found = names_of(source)
+    if (longest := max(map(len, found), default=0)) > TEXT_CHARACTERS:
+        raise SchemaError(
+            f"Expected names of columns of at most {TEXT_CHARACTERS:,} characters, got one of {longest:,}. Rename it."
+        )
     released = [column.name for column in schema.columns]
     missing = tuple(column.name for column in schema.read if column.name not in found)
     if not set(released) & set(found):
