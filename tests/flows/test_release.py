@@ -325,7 +325,7 @@ def assert_reserved_and_freed(file: Path, run: str) -> None:
             "state": "open",
             "reserved": before["reserved"],
             "spent": before["spent"],
-            "spends": 0,
+            "charges": 0,
             "opened_at": "",
             "closed_at": None,
         }

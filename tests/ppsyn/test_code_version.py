@@ -58,8 +58,11 @@ def test_the_templates_and_the_style_of_the_report_count_and_those_of_the_owners
     templates = {path.name: is_counted(path) for path in files(sources) if path.suffix != ".py"}
     assert templates == {
         "base.html.j2": True,
+        "disclosure-control.html.j2": True,
+        "overview.html.j2": True,
         "owner_report.html.j2": False,
         "parts.html.j2": True,
+        "privacy-statement.html.j2": True,
         "quality.html.j2": True,
         "release.html.j2": True,
         "style.css": True,

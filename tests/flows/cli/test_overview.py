@@ -22,6 +22,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Published:
 def _without_prefect(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+    monkeypatch.setenv("COLUMNS", "300")  # a sentence stays on one line
 
 
 @pytest.fixture
