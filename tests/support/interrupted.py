@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,14 @@ def killed_at(number: int, *, is_after: bool, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, check=False).returncode
 
 
-def _counted(method: Callable[..., Any], seen: list[int], number: int, *, is_after: bool) -> Callable[..., Any]:
+def _counted(method: Callable[..., Any], numbers: Iterator[int], number: int, *, is_after: bool) -> Callable[..., Any]:
     @wraps(method)
     def counted(self: Store, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401  as the method
-        seen.append(1)
-        if len(seen) == number and not is_after:
+        mine = next(numbers)  # threads change stores at once
+        if mine == number and not is_after:
             os.kill(os.getpid(), signal.SIGKILL)
         answer = method(self, *arguments, **named)
-        if len(seen) == number:
+        if mine == number:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
@@ -36,9 +37,9 @@ def _counted(method: Callable[..., Any], seen: list[int], number: int, *, is_aft
 
 
 def _run(number: int, *, is_after: bool, arguments: list[str]) -> None:
-    seen = list[int]()
+    numbers = count(1)
     for name in CHANGES:
-        setattr(Store, name, _counted(getattr(Store, name), seen, number, is_after=is_after))
+        setattr(Store, name, _counted(getattr(Store, name), numbers, number, is_after=is_after))
     main.main(arguments, "ppsyn")
 
 
