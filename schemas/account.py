@@ -27,6 +27,11 @@ class _Entry(FrozenModel):
     signed: Annotated[Envelope | None, absent] = None
     """By whoever caused it: a statement about the entry without this field."""
 
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """Where it stands, and whose it is."""
+        return self.number, self.previous, self.nonce
+
 
 class Opening(_Entry):
     """The account exists, with a cap."""
@@ -156,7 +161,27 @@ class KeyChange(_Entry):
     at: datetime
 
 
-Entry: TypeAlias = Opening | Reservation | Charge | Seal | Close | CapChange | PolicyChange | KeyChange
+class Departure(_Entry):
+    """The account goes on in another store: nothing can follow here."""
+
+    kind: Literal["departure"] = "departure"
+    to: str
+    """The address of that store."""
+    at: datetime
+
+
+class Arrival(_Entry):
+    """The account goes on here, in the place of the entry with which it left another store."""
+
+    kind: Literal["arrival"] = "arrival"
+    departure: Departure
+    """That entry, with the signature of whoever moved the account."""
+    at: datetime
+
+
+Entry: TypeAlias = (
+    Opening | Reservation | Charge | Seal | Close | CapChange | PolicyChange | KeyChange | Departure | Arrival
+)
 """What is stored."""
 Line: TypeAlias = Entry | Grant
 """What a ledger may hold."""

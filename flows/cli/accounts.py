@@ -1,4 +1,4 @@
-"""What is spent, given up, retired, left behind: `ppsyn budget`, `abandon`, `retire` and `clean`."""
+"""What is spent, given up, retired, left behind: `ppsyn budget`, `abandon`, `retire`, `move`, `clean`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,6 +74,7 @@ class Statement:
             "dataset": self.dataset,
             "unit": state.opening.unit,
             "delta": state.opening.delta,
+            "moved_to": state.moved_to,
             **{name: _amount(value, self._epsilon(value)) for name, value in self._totals.items()},
             "releases": [
                 {
@@ -93,6 +95,8 @@ class Statement:
         """For a person."""
         opening = self.state.opening
         click.echo(f"Account of {self.dataset}, protecting {opening.unit}")
+        if self.state.moved_to is not None:
+            click.echo(f"It was moved to {self.state.moved_to} and goes on there.")
         epsilon = f"epsilon at delta {opening.delta:g}" if opening.delta else "epsilon"
         totals = [(name, *self._numbers(rho)) for name, rho in self._totals.items()]
         print_table(("", "rho", epsilon), totals, numbers=("rho", epsilon))
@@ -267,6 +271,42 @@ def retire(
     else:
         click.echo(found.record.sentence)
         click.echo(f"latest    {found.latest or 'none: no release of the dataset is left'}")
+
+
+@click.command()
+@click.argument("dataset")
+@click.option(
+    "--to", "target", required=True, metavar="STORE", help="Where it goes on: a folder or s3://bucket/prefix."
+)
+@store_options
+@JSON_OPTION
+@handle_errors
+def move(dataset: str, target: str, *, as_json: bool, **location: Any) -> None:
+    """Move DATASET to another store: its account, its runs and the releases beside them, and go on there.
+
+    The account leaves the old store for good, and works in the new one once all of it is there; what the old store
+    holds stays as it was. Refused while a run is open, and if the new store has anything of the dataset. If the command
+    is killed, repeat it: until it has succeeded, nothing can be released from the dataset.
+
+    \b
+    Examples:
+      ppsyn move adult --to s3://bucket/ppsyn
+      ppsyn move adult --store out --to /srv/ppsyn
+      ppsyn move adult --store 's3://old?credentials=OLD' --to 's3://new/prod?credentials=NEW'
+    """
+    from ppsyn.flows.preflight import location_at
+    from ppsyn.runs.moving import move as move_account
+    from ppsyn.storage import open_store
+
+    source = open_store_at(**location)
+    options = {name: value for name, value in location.items() if name != "store"}
+    place = location_at(target, **options).resolved_against(Path.cwd())
+    done = move_account(source, open_store(place), dataset)
+    if as_json:
+        print_json({"dataset": dataset, "to": place.url, "runs": done.runs, "copied": done.copied})
+    else:
+        click.echo(f"moved     {dataset}: {done.runs} runs, {done.copied} objects written")
+        click.echo(f"go on     with stores.root: {place.url} in the release file")
 
 
 @click.command()

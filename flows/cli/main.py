@@ -3,7 +3,7 @@
 import click
 from typing_extensions import override
 
-from ppsyn.flows.cli.accounts import abandon, budget, clean, retire
+from ppsyn.flows.cli.accounts import abandon, budget, clean, move, retire
 from ppsyn.flows.cli.benchmark import benchmark
 from ppsyn.flows.cli.keys import head, keys, sign
 from ppsyn.flows.cli.output import MEANINGS
@@ -72,6 +72,7 @@ for _command in (
     head,
     abandon,
     clean,
+    move,
     audit,
     regenerate,
     record,

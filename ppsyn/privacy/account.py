@@ -1,7 +1,7 @@
 """The budget of a dataset, in a store: one object for each entry, written before the noise is drawn."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -9,14 +9,16 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from ppsyn.errors import AccountError, BudgetExceededError, InvariantError, MissingError, RunTakenError, translated
-from ppsyn.privacy.account_state import AccountState, Chain, RunBudget, begin_state
+from ppsyn.privacy.account_state import AccountState, Chain, RunBudget, begin_state, moved_account
 from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.signatures import Signer, own_signer, verify
 from ppsyn.schemas.account import (
     FIRST,
+    Arrival,
     CapChange,
     Charge,
     Close,
+    Departure,
     Entry,
     KeyChange,
     Opening,
@@ -24,6 +26,7 @@ from ppsyn.schemas.account import (
     Reservation,
     Seal,
     Spent,
+    from_bytes,
     hash_of,
     to_bytes,
 )
@@ -74,6 +77,11 @@ class StoredAccount:
         self._refresh()
         return self._state
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether its first entry is there: of an account that moves here, all of it."""
+        return self._store.has(self._key(0))
+
     def entries(self) -> list[bytes]:
         """All entries of the account itself, as stored."""
         count = self.state.count
@@ -119,6 +127,8 @@ class StoredAccount:
         state = self.find()
         if state is None and cap is None:
             raise missing_account(self.dataset)
+        if state is not None and state.moved_to is not None:
+            raise moved_account(self.dataset, state.moved_to)
         if state is not None and state.opening.unit != unit:
             raise AccountError(
                 f"The account of {self.dataset!r} protects {state.opening.unit}, and this release protects {unit}; "
@@ -313,6 +323,43 @@ class StoredAccount:
         if self._state is None:
             raise InvariantError("An entry was drafted before its account was read.")
         return self._state
+
+    def leave(self, to: str) -> None:
+        """Have the account go on in another store: nothing can follow here. Whoever repeats it finds it done.
+
+        Raises:
+            AccountError: If a run is open, or the account goes on in a third store; nothing changes.
+        """
+        at = _now()
+        if self.state.moved_to != to:
+            self._append(lambda n, previous, nonce: Departure(number=n, previous=previous, nonce=nonce, to=to, at=at))
+
+    def arrive(self, left: Sequence[bytes]) -> None:
+        """Go on here with an account that has left another store. May be repeated until it succeeds.
+
+        The first entry is written last: until then the account here lacks it, and nobody can spend from it.
+
+        Args:
+            left: All its entries, of which the last is its departure.
+
+        Raises:
+            AccountError: If there is another account here.
+        """
+        last = from_bytes(left[-1])
+        if not isinstance(last, Departure):
+            raise AccountError(f"Expected the account of {self.dataset!r} to have left where it was.")
+        if self.has_begun and self._store.get(self._key(0)) != left[0]:
+            raise self._taken()
+        arrival = Arrival(number=last.number, previous=last.previous, nonce=last.nonce, departure=last, at=last.at)
+        for number, data in reversed(list(enumerate([*left[:-1], to_bytes(arrival)]))):
+            if not self._create(self._key(number), data):
+                raise self._taken()
+
+    def _taken(self) -> AccountError:
+        return AccountError(
+            f"There is another account of {self.dataset!r} in {self._store.location.url}. Remove it, if nothing was "
+            "spent from it; then repeat the move."
+        )
 
     def _check(self, draft: Draft) -> None:
         """See whether an entry of the account would be accepted as of now; nothing is written."""

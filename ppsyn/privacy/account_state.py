@@ -1,8 +1,8 @@
 """The rules of an account and of a run's charges: which entry may follow which.
 
 Writers and auditors use the same rules. `AccountState` follows the entries of the account itself: its opening,
-reservations, closes, changes of the cap, the policy and the keys. A `Chain` follows the charges of one run, from its
-grant to its seal.
+reservations, closes, changes of the cap, the policy, the keys and the store. A `Chain` follows the charges of one run,
+from its grant to its seal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,11 @@ from ppsyn.privacy.ledger import Ledger, Spend
 from ppsyn.privacy.policy import Limit, contradictions, limits, month_of, refusals
 from ppsyn.schemas.account import (
     FIRST,
+    Arrival,
     CapChange,
     Charge,
     Close,
+    Departure,
     Entry,
     Grant,
     KeyChange,
@@ -47,6 +49,7 @@ _RIGHTS: Mapping[type[Entry], tuple[Right, ...]] = {
     CapChange: ("policy",),
     PolicyChange: ("policy",),
     KeyChange: ("policy",),
+    Departure: ("policy",),
 }
 """Who may cause what, where a policy names people: whoever has one of these rights."""
 _ACTS: Mapping[Right, str] = {
@@ -167,6 +170,8 @@ class AccountState:
         """All keys that were ever trusted, by what names them."""
         self.signed_since: int | None = None
         """The number of the entry since which the policy asks for signatures; None if it does not."""
+        self.moved_to: str | None = None
+        """The store in which the account goes on, if that is not this one."""
 
     @property
     def left(self) -> Fraction:
@@ -217,6 +222,8 @@ class AccountState:
             self._govern(entry)
         elif isinstance(entry, KeyChange):
             self._take_key(entry)
+        elif isinstance(entry, Departure):
+            self.moved_to = entry.to
         elif budget is not None:
             before = self.budgets.get(budget.run)
             self.committed += budget.committed - (before.committed if before else 0)
@@ -247,6 +254,8 @@ class AccountState:
             SignatureError: If the signature is wrong, or of a key that is not trusted.
             PolicyError: If the policy names who may cause such an entry, and it is nobody of them.
         """
+        if isinstance(entry, Arrival):
+            return self._signer(entry.departure)
         key = None if entry.signed is None else self._signing(entry, entry.signed.keyid)
         people = self._people or (entry.policy.people if isinstance(entry, PolicyChange) else {})
         rights = _RIGHTS.get(type(entry), ())
@@ -298,13 +307,12 @@ class AccountState:
         """The budget of the release that the entry is about, after it."""
         if isinstance(entry, Grant | Seal):
             raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to be of the account itself.")
-        if entry.number != self.count or entry.previous != self.head:
-            raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to follow the one before it.")
+        self._check_place(entry)
         by = self._signer(entry)
         match entry:
             case Opening():
                 raise AccountError("Expected the account to be opened once.")
-            case CapChange() | PolicyChange() | KeyChange():
+            case CapChange() | PolicyChange() | KeyChange() | Departure() | Arrival():
                 self._check_change(entry)
                 return None
             case Reservation():
@@ -314,7 +322,7 @@ class AccountState:
             case Close():
                 return self._closed(entry, by)
 
-    def _check_change(self, entry: CapChange | PolicyChange | KeyChange) -> None:
+    def _check_change(self, entry: CapChange | PolicyChange | KeyChange | Departure | Arrival) -> None:
         """See whether the owner of the data may lay this down."""
         match entry:
             case CapChange():
@@ -325,6 +333,24 @@ class AccountState:
                 self._check_policy(entry)
             case KeyChange():
                 self._check_key(entry)
+            case Departure() | Arrival():
+                self._check_move(entry)
+
+    def _check_place(self, entry: Entry) -> None:
+        if entry.number != self.count or entry.previous != self.head:
+            raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to follow the one before it.")
+        if self.moved_to is not None:
+            raise moved_account(self.opening.dataset, self.moved_to)
+
+    def _check_move(self, entry: Departure | Arrival) -> None:
+        """An account leaves a store when nothing can be charged there any more: charges are chains of their own."""
+        running = [budget.run for budget in self.budgets.values() if budget.is_open]
+        if running:
+            raise AccountError(
+                f"Expected no open run of {self.opening.dataset!r}, got {running[0]}. Resume it or abandon it first."
+            )
+        if isinstance(entry, Arrival) and entry.departure.place != entry.place:
+            raise AccountError(f"Expected entry {self.count} of {self.opening.dataset!r} to stand where it left.")
 
     def _check_cap(self, cap: Fraction) -> None:
         if cap < self.committed or cap <= 0:
@@ -429,6 +455,11 @@ class AccountState:
         if not budget.is_open:
             raise AccountError(f"Expected run {run} to be open, but it is closed. Start a new run.")
         return budget
+
+
+def moved_account(dataset: str, to: str) -> AccountError:
+    """The error of what would go on in a store that the account has left."""
+    return AccountError(f"The account of {dataset!r} was moved to {to}. Go on there; nothing was spent here.")
 
 
 def begin_state(data: bytes) -> AccountState:
