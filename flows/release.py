@@ -81,6 +81,7 @@ def _release(ref: RunRef, config: ReleaseConfig, table: TableSchema) -> str:
             steps.write_artifacts(ref)
         url = steps.publish(ref)
     artifacts.show_release(ref, url)
+    artifacts.warn_if_short(ref)
     get_run_logger().info(f"published {url}")
     return url
 

@@ -17,10 +17,12 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.events import emit_event
 from prefect.exceptions import PrefectException
 
 from ppsyn.releases.layout import REPORT
 from ppsyn.releases.reader import published_store, read_manifest, read_validation
+from ppsyn.reports.overview import Outlook
 from ppsyn.reports.progress import describe_last_round, spent_fraction
 from ppsyn.schemas.run import RunRef
 from ppsyn.tasks.run_registry import run_of
@@ -89,6 +91,19 @@ def show_rounds(ref: RunRef) -> None:
     ]
     with _shown():
         create_table_artifact(rows, key=_key(ref, "rounds"), description=f"Rounds of run {ref.run}")
+
+
+def warn_if_short(ref: RunRef) -> None:
+    """Say that the account runs out within its next three releases like this one, to the log and to automations."""
+    state = run_of(ref).account.state
+    cost = state.budgets[ref.run].total
+    outlook = Outlook(cost, state.left // cost, None, None)
+    if outlook.is_short:
+        message = f"{ref.dataset}: {outlook.warning}"
+        get_run_logger().warning(message)
+        about = {"prefect.resource.id": f"ppsyn.account.{ref.dataset}", "prefect.resource.name": ref.dataset}
+        with _shown():
+            emit_event("ppsyn.account.runs-out", about, payload={"message": message, "releases": outlook.releases})
 
 
 def show_budget(ref: RunRef) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -14,11 +15,14 @@ from prefect.cli.deploy._config import _load_deploy_configs_and_actions
 from prefect.cli.deploy._models import DeploymentConfig, PrefectYamlModel
 from prefect.cli.deploy._schedules import _construct_schedules
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+from prefect.server.events.actions import CallWebhook
+from prefect.server.events.schemas.automations import AutomationCreate as Automation
 from prefect.settings import Settings
 from prefect.settings.legacy import _get_settings_fields
 from rich.console import Console
 
 from ppsyn.schemas.release import load_release
+from ppsyn.tasks.run_registry import REFUSED
 
 ROOT = Path(__file__).parents[1]
 DEPLOYMENTS = ROOT / "deployments"
@@ -204,3 +208,12 @@ def test_a_deployment_gives_its_flow_what_it_takes(environment: str) -> None:
 
 def test_the_release_file_of_development_is_valid() -> None:
     assert load_release(str(ROOT / deployment("dev")["parameters"]["file"]), ()).dataset == "adult"
+
+
+def test_the_notifications_are_known_to_prefect_and_follow_what_the_flow_tells() -> None:
+    text = (DEPLOYMENTS / "notifications.yaml").read_text(encoding="utf-8").replace("WEBHOOK", str(uuid4()))
+    told = [Automation.model_validate(one) for one in yaml.safe_load(text)["automations"]]
+    assert all(isinstance(action, CallWebhook) for one in told for action in one.actions)
+    expected = {name for one in told for name in one.trigger.expect}
+    assert {f"prefect.flow-run.{REFUSED}", "ppsyn.account.runs-out"} <= expected
+    assert "ppsyn.account.runs-out" in (ROOT / "tasks" / "artifacts.py").read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ class Exit(IntEnum):
     RESUME = 4
     AUDIT = 5
     STORE = 6
+    ATTENTION = 7
     INTERRUPTED = 130
 
 
@@ -42,6 +43,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         Exit.RESUME: "the run cannot be resumed, or another process goes on with it",
         Exit.AUDIT: "the audit found something",
         Exit.STORE: "a store, a database, the Prefect server or Dask failed; try again, or resume",
+        Exit.ATTENTION: "something needs somebody (`ppsyn overview --check`)",
         Exit.INTERRUPTED: "interrupted; resume",
     }
 )

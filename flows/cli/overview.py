@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ppsyn.flows.cli.locations import FilePath, check_unpublished, open_store_at, store_options
-from ppsyn.flows.cli.output import JSON_OPTION, Exit, coloured, exit_of, handle_errors, print_json, print_table
+from ppsyn.flows.cli.output import (
+    JSON_OPTION,
+    Exit,
+    coloured,
+    exit_of,
+    handle_errors,
+    print_json,
+    print_lines,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,11 +33,16 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=FilePath())
 @click.option("--audit", "is_audited", is_flag=True, help="Audit every release, with its account. Takes a while.")
+@click.option(
+    "--check", "is_check", is_flag=True, help="Print what needs somebody alone; exit with 7 if anything does."
+)
 @click.option("--html", type=FilePath(Path), help="A file to write: one page that needs no other, to open or to print.")
 @store_options
 @JSON_OPTION
 @handle_errors
-def overview(files: tuple[str, ...], is_audited: bool, html: Path | None, as_json: bool, **location: Any) -> None:
+def overview(
+    files: tuple[str, ...], is_audited: bool, is_check: bool, html: Path | None, as_json: bool, **location: Any
+) -> None:
     """Show all datasets of a store: accounts, releases, what needs somebody, and what comes next.
 
     The store tells of accounts, runs and releases. If a Prefect server is configured (PREFECT_API_URL), it tells which
@@ -36,9 +50,12 @@ def overview(files: tuple[str, ...], is_audited: bool, html: Path | None, as_jso
     its dataset costs. A dataset that cannot be read does not hide the others. If the store cannot be read, the exit
     code is 6; if an audit found something, 5; if an account is damaged, 3.
 
+    With --check, for a schedule: a line for each thing that needs somebody, which says what to do, and exit code 7.
+
     \b
     Examples:
       ppsyn overview
+      ppsyn overview --check
       ppsyn overview adult.yaml --audit --html overview.html
       ppsyn overview --store s3://bucket/ppsyn --json
     """
@@ -53,11 +70,15 @@ def overview(files: tuple[str, ...], is_audited: bool, html: Path | None, as_jso
         _write(html, found)
     if as_json:
         print_json(found.as_json())
+    elif is_check:
+        print_lines(f"{trouble.dataset or 'all'}: {trouble.problem} {trouble.remedy}" for trouble in found.all_troubles)
     else:
         _print(found)
     codes = {exit_of(error) or Exit.MISTAKE for error in (*look.failures, *missing)}
     if any(run.audit is not None and not run.audit.is_green for one in found.datasets for run in one.runs):
         codes.add(Exit.AUDIT)
+    if is_check and found.all_troubles:
+        codes = {Exit.ATTENTION}
     sys.exit(max(codes, default=0))
 
 

@@ -24,6 +24,8 @@ _SOON = 3
 """An account that has room for fewer releases than this after the next one is told of."""
 
 
+_EMPTY = "The account is nearly empty:"
+_LESS = "Release less often or at a smaller epsilon; to raise the cap is the decision of the data's owner."
 _HORIZON = timedelta(days=36_525)
 """Nobody plans for a day that is further away."""
 
@@ -116,6 +118,11 @@ class Outlook:
     def is_short(self) -> bool:
         """Whether it runs out within the next three releases."""
         return self.releases <= _SOON
+
+    @property
+    def warning(self) -> str:
+        """What to say, and to do, where it is short."""
+        return f"{_EMPTY} {self.sentence} {_LESS}"
 
     @property
     def sentence(self) -> str:
@@ -265,11 +272,7 @@ def _troubles_of(dataset: Dataset) -> Iterator[Trouble]:
             )
     outlook = dataset.outlook
     if outlook is not None and outlook.is_short:
-        yield Trouble(
-            dataset.name,
-            f"The account is nearly empty: {outlook.sentence}",
-            "Release less often or at a smaller epsilon; to raise the cap is the decision of the data's owner.",
-        )
+        yield Trouble(dataset.name, f"{_EMPTY} {outlook.sentence}", _LESS)
 
 
 def _dataset_as_json(dataset: Dataset) -> dict[str, object]:

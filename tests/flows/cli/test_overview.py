@@ -48,6 +48,17 @@ def test_it_shows_accounts_and_what_needs_somebody_and_changes_nothing(store: Pa
     assert files(store) == before
 
 
+def test_a_schedule_learns_by_the_exit_code_that_something_needs_somebody(store: Path) -> None:
+    done = overview("--store", store, "--check")
+    assert done.exit_code == Exit.ATTENTION
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"people: Run {OPEN} holds rho 0.006642 and no process works on it. `ppsyn release FILE")
+    ended = CliRunner().invoke(main, ["abandon", OPEN, "--yes", "--store", str(store)])
+    assert ended.exit_code == 0, ended.output
+    done = overview("--store", store, "--check")
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
 def test_audits_are_green_or_red(store: Path) -> None:
     done = overview("--store", store, "--audit", "--json")
     assert done.exit_code == 0, done.output
