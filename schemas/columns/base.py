@@ -13,7 +13,7 @@ from typing_extensions import override
 from ppsyn.schemas.columns.follows import Follows
 from ppsyn.schemas.columns.intervals import Intervals, check_size
 from ppsyn.schemas.limits import CODES
-from ppsyn.schemas.types import Count, Flag, FrozenModel, Outside, Text
+from ppsyn.schemas.types import Count, Flag, FrozenModel, Outside, Text, absent
 
 V = TypeVar("V")
 
@@ -25,7 +25,7 @@ class Column(FrozenModel, ABC, Generic[V]):
 
     name: Text
     """As the private table has it."""
-    formerly: Text | None = None
+    formerly: Annotated[Text | None, absent] = None
     """Its name in earlier releases, where it was another: what they tell of it is then used."""
     nullable: Flag = False
     """Whether null is part of the domain; it then has the last code."""
