@@ -52,8 +52,9 @@ def synthesize(  # noqa: PLR0913  # keyword-only: the whole surface in one place
         rho: The guarantee as zCDP, instead.
         person: The column that says whose row it is, and how many rows of one person
             count. Without it the unit of privacy is a row.
-        earlier: Releases of the same people, oldest first, that this one learns from at no further cost: each a
-            synthesis, or a folder with a saved or a published one.
+        earlier: Releases of the same people, oldest first, that this one learns from: each a synthesis, or a folder
+            with a saved or a published one. The result costs what it and they cost together, and all that they
+            learned from; its own ledger has its own part alone (L9).
         seed: For generating rows from the fitted model; it has no part in the noise.
         progress: Whether to show progress on standard error; by default on a terminal.
         settings: Fields of `AlgorithmConfig`.
